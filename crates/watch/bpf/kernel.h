@@ -79,8 +79,10 @@ struct task_struct {
 #pragma clang attribute pop
 
 enum { BPF_ANY, BPF_NOEXIST, BPF_EXIST };
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_HASH = 5, BPF_MAP_TYPE_PERCPU_ARRAY = 6 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_HASH = 5, BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_RB_NO_WAKEUP = 1 };
 
 #define MAP(map_type, key_type, value_type, entries, flags) \
 	struct { \
@@ -91,14 +93,23 @@ enum { BPF_F_NO_PREALLOC = 1 };
 		value_type *value; \
 	}
 
+#define RING(bytes) \
+	struct { \
+		int (*type)[BPF_MAP_TYPE_RINGBUF]; \
+		int (*max_entries)[bytes]; \
+	}
+
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const map_delete)(void *map, const void *key) = (void *)3;
+static u64 (*const ktime_get_ns)(void) = (void *)5;
 static u64 (*const get_current_pid_tgid)(void) = (void *)14;
 static struct task_struct *(*const get_current_task)(void) = (void *)35;
 static struct task_struct *(*const get_current_task_btf)(void) = (void *)158;
 static long (*const probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
+static void *(*const ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*const ringbuf_submit)(void *record, u64 flags) = (void *)132;
 
 /* A field of the kernel's, 0 where it cannot be read. */
 #define READ(pointer, field) ({ \

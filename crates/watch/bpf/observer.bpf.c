@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0
  * Counts the system calls of a program in the kernel: by number, by file and by offset. It knows neither numbers nor names of
  * calls: `shapes` says of each number what its arguments mean, and is filled before the program runs.
+ * In windows that the loader opens it also records each call with its time, in order.
  * Sums that several threads share are changed by atomic additions; nothing is ever taken out of a sum.
  * Built by `cargo xtask observer`; the bytes are committed beside this file. */
 #include "kernel.h"
@@ -21,15 +22,19 @@ enum {
 	NAME_BYTES = 256,
 	MAX_COMPONENTS = 40,
 	PAGE = 4096,
+	MAP_ANONYMOUS = 0x20,
 	MAX_MARKS_OF_A_CALL = 96,
 	SIZE_CLASSES = 32,
+	ARGUMENTS = 6,
+	/* Bytes of recorded calls that wait for the loader. A power of two. */
+	RECORD_BYTES = 1 << 20,
 	/* 64 marks each: the last stands for blocks of 4096 bytes from 2^45 on. */
 	MARK_WORDS = 40,
 	REGISTERS = 9,
 };
 
 /* What a call does, beyond its number. Mirrors `Shape` of the loader. */
-enum kind { OTHER, MOVE, RELAY, SEEK, SYNC, OPEN, MAP_FILE, CONTROL };
+enum kind { OTHER, MOVE, RELAY, SEEK, SYNC, OPEN, MAP_FILE, CONTROL, ADVISE };
 enum place { AT_POSITION, AT_ARGUMENT, AT_ARGUMENT_OR_POSITION, AT_POINTER };
 enum direction { READS, WRITES };
 
@@ -64,7 +69,11 @@ struct machine {
 	u32 registers;
 	/* Number of rt_sigreturn(2): it leaves none in the registers. */
 	u32 sigreturn;
-	u32 padding;
+	/* How many more calls are recorded. The loader sets it; a buffer that is full ends the window, so that no record is missing
+	 * between two others. */
+	u32 recording;
+	/* Where struct pt_regs holds each argument. */
+	u32 arguments[ARGUMENTS];
 };
 
 struct count {
@@ -160,7 +169,26 @@ struct thread {
 	u16 mode;
 	/* The next call that returns was made by the parent. */
 	u16 fresh;
+	/* When the call under way began, where a window was open then; 0: it is not known. */
+	u64 entered_ns;
 	struct run runs[2];
+};
+
+/* A call that returned in a window. */
+struct record {
+	u64 entered_ns;
+	u64 returned_ns;
+	u32 pid;
+	u32 tid;
+	u32 number;
+	/* Flags of the open file. */
+	u32 flags;
+	s64 value;
+	u64 arguments[ARGUMENTS];
+	/* The file that the call worked on; all 0: none. */
+	struct file_key file;
+	/* Its position after the call. */
+	u64 position;
 };
 
 struct path_text {
@@ -206,6 +234,8 @@ MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct walk, 1, 0) walks SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct registers, 1, 0) registers SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct lost, 1, 0) losses SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct machine, 1, 0) machine SEC(".maps");
+
+RING(RECORD_BYTES) records SEC(".maps");
 
 /* Zeroes to make new entries from; larger than the stack. */
 static const struct file_sums no_sums = {};
@@ -707,7 +737,72 @@ __attribute__((noinline)) int failed(u32 number, u32 error)
 	return 0;
 }
 
-/* Number and arguments of a call still stand in the registers when it returns: nothing is done at its entry. */
+/* Writes a call into the buffer. What it did to its file is counted before: the file is known. */
+__attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid)
+{
+	u32 zero = 0;
+	struct machine *here = map_lookup(&machine, &zero);
+	struct registers *held = map_lookup(&registers, &zero);
+	struct shape *shape = map_lookup(&shapes, &number);
+	struct thread *thread = thread_of(tid);
+	if (!here || !held || !shape || !thread)
+		return 0;
+	u64 entered_ns = thread->entered_ns;
+	thread->entered_ns = 0;
+	u32 left = here->recording;
+	struct record *to = left ? ringbuf_reserve(&records, sizeof(*to), 0) : 0;
+	/* Two CPUs at once may count one call less: the limit is no exact one. */
+	here->recording = to ? left - 1 : 0;
+	if (!to)
+		return 0;
+	struct call call = { .regs = regs, .registers = held, .here = here };
+	to->entered_ns = entered_ns;
+	to->returned_ns = ktime_get_ns();
+	to->pid = get_current_pid_tgid() >> 32;
+	to->tid = tid;
+	to->number = number;
+	to->value = value;
+	for (u32 i = 0; i < ARGUMENTS; i++)
+		to->arguments[i] = argument(&call, here->arguments[i]);
+	to->file.inode = 0;
+	to->file.device = 0;
+	to->file.type = 0;
+	to->flags = 0;
+	to->position = 0;
+	u32 kind = shape->kind;
+	int has_file = value >= 0 && kind != OTHER && !(kind == MAP_FILE && to->arguments[3] & MAP_ANONYMOUS);
+	u64 address = has_file ? description_of(kind == OPEN ? value : argument(&call, shape->ends[0].descriptor)) : 0;
+	struct description *of = map_lookup(&descriptions, &address);
+	if (address && of) {
+		to->file = of->key;
+		to->flags = READ((struct file *)address, f_flags);
+		to->position = READ((struct file *)address, f_pos);
+	}
+	ringbuf_submit(to, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+static inline_always void count_call(const struct call *call, struct thread *thread, u32 tid, struct count *count,
+	const struct shape *shape, s64 value)
+{
+	u32 kind = shape->kind;
+	if (kind == OTHER)
+		return;
+	if (kind == MOVE || kind == RELAY) {
+		count->bytes += value;
+		moved(call, thread, tid, shape, &shape->ends[0], value);
+		if (kind == RELAY)
+			moved(call, thread, tid, shape, &shape->ends[1], value);
+		return;
+	}
+	if (kind == MAP_FILE && argument(call, shape->flags) & MAP_ANONYMOUS)
+		return;
+	u32 descriptor = kind == OPEN ? value : argument(call, shape->ends[0].descriptor);
+	u32 code = kind == MAP_FILE && argument(call, shape->protection) & 4; /* PROT_EXEC */
+	touched(tid, descriptor, kind, code);
+}
+
+/* Number and arguments of a call still stand in the registers when it returns: nothing is done at its entry, outside of windows. */
 SEC("raw_tp/sys_exit")
 int on_exit(u64 *context)
 {
@@ -738,23 +833,21 @@ int on_exit(u64 *context)
 	if (value < 0 && value >= -4095) {
 		count->failed++;
 		failed(number, -value);
-		return 0;
+	} else {
+		count_call(&call, thread, tid, count, shape, value);
 	}
-	u32 kind = shape->kind;
-	if (kind == OTHER)
-		return 0;
-	if (kind == MOVE || kind == RELAY) {
-		count->bytes += value;
-		moved(&call, thread, tid, shape, &shape->ends[0], value);
-		if (kind == RELAY)
-			moved(&call, thread, tid, shape, &shape->ends[1], value);
-		return 0;
-	}
-	if (kind == MAP_FILE && argument(&call, shape->flags) & 0x20) /* MAP_ANONYMOUS */
-		return 0;
-	u32 descriptor = kind == OPEN ? value : argument(&call, shape->ends[0].descriptor);
-	u32 code = kind == MAP_FILE && argument(&call, shape->protection) & 4; /* PROT_EXEC */
-	touched(tid, descriptor, kind, code);
+	if (here->recording && thread->entered_ns)
+		record(call.regs, number, value, tid);
+	return 0;
+}
+
+/* Attached in windows only. */
+SEC("raw_tp/sys_enter")
+int on_enter(u64 *context)
+{
+	struct thread *thread = thread_of(get_current_pid_tgid());
+	if (thread && thread->mode != HELD)
+		thread->entered_ns = ktime_get_ns();
 	return 0;
 }
 

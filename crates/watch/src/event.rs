@@ -97,20 +97,6 @@ pub enum Trace<'a> {
         /// How long, in nanoseconds (the kernel counts in ticks).
         pause_ns: u64,
     },
-    /// `raw_syscalls:sys_enter`.
-    Enter {
-        /// System call number.
-        number: i64,
-        /// Its arguments.
-        arguments: [u64; 6],
-    },
-    /// `raw_syscalls:sys_exit`.
-    Return {
-        /// System call number.
-        number: i64,
-        /// What it returned; negative: an error.
-        value: i64,
-    },
 }
 
 /// A request of the block layer.

@@ -93,7 +93,7 @@ struct Said {
     events: f64,
     lost: f64,
     duty: f64,
-    bursts: f64,
+    recorded_calls: f64,
     /// Its estimate of the time that it took out of the program, over the wall time.
     estimate: f64,
 }
@@ -138,12 +138,12 @@ fn one(iowhy: &Path, rounds: usize, case: &Case<'_>) -> Outcome<()> {
     };
     println!(
         "  watcher, medians: {:.0} ms of CPU, {:.0} MiB at most, {:.0} events, switches recorded {:.0} % of the time, \
-         {:.0} bursts; lost {} in all rounds",
+         {:.0} calls recorded; lost {} in all rounds",
         middle(|s| s.own_cpu_ms),
         middle(|s| s.peak_mib),
         middle(|s| s.events),
         middle(|s| s.duty * 100.0),
-        middle(|s| s.bursts),
+        middle(|s| s.recorded_calls),
         said.iter().map(|s| s.lost).sum::<f64>(),
     );
     if !case.prints_time {
@@ -214,7 +214,7 @@ fn read_record(path: &Path) -> Outcome<Said> {
         events: number(seen, "events")?,
         lost: number(seen, "lost")?,
         duty: number(seen, "switch_duty")?,
-        bursts: number(seen, "call_bursts")?,
+        recorded_calls: number(seen, "recorded_calls")?,
         estimate: number(seen, "in_program_s")? / wall_s,
     })
 }

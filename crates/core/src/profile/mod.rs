@@ -9,7 +9,7 @@ mod pattern;
 mod sight;
 mod storage;
 
-pub use calls::{Access, CallCount, CallSample, EDGES, FileUse, SIZE_CLASSES, SampledShare, size_class};
+pub use calls::{Access, CallCount, CallCounts, FileUse, SIZE_CLASSES, SampledShare, size_class};
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
 pub use sight::{Limitation, Observer, Sight, Tier};
@@ -46,10 +46,10 @@ pub struct Profile {
     pub idle_wall_ns: f64,
     /// Exact counters of all processes together, from start to end.
     pub io: IoCounters,
-    /// What short bursts of system-call tracing saw; absent where tracing was not possible or too short.
+    /// How often each system call was made; absent where they could not be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub calls: Option<CallSample>,
-    /// Stretches of calls in their order; empty where no burst saw any.
+    pub calls: Option<CallCounts>,
+    /// Stretches of calls in their order; empty where none were recorded.
     #[serde(default, skip_serializing_if = "CallPattern::is_empty")]
     pub pattern: CallPattern,
     /// Files that were seen, the one with most bytes first.

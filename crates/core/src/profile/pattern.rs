@@ -1,5 +1,5 @@
 //! Stretches of the calls that a program made, in their order, with offsets, sizes and the time between: the source of a
-//! replay. Counts are elsewhere ([`super::CallSample`]).
+//! replay. Counts are elsewhere ([`super::CallCounts`]).
 //! Invariant: its size does not grow with the length of a run ([`CallPattern::MAX_STEPS`]).
 
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ pub struct CallPattern {
     /// Files that the steps refer to by index; one entry for each way in which a file was open. Files that were mapped and
     /// are in no step follow.
     pub files: Vec<PatternFile>,
-    /// One for each burst that is kept, in order of time.
+    /// Those that are kept, in order of time.
     pub stretches: Vec<Stretch>,
 }
 
 /// A file with its flags when it was open and its identity at the end of the watch, which a replay checks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PatternFile {
-    /// Its path, or what `/proc/PID/fd` calls it; `?` where it could not be learnt in time.
+    /// Its path when it was met first, with ` (deleted)` where it is not there at the end; `?` for all files beyond the bound.
     pub path: String,
     /// As in [`super::FileUse::kind`].
     pub kind: String,
@@ -46,7 +46,7 @@ pub struct FileIdentity {
     pub modified_ns: i64,
 }
 
-/// What one burst saw.
+/// Calls that were recorded without a gap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stretch {
     /// Its length.
@@ -87,8 +87,6 @@ pub enum StepKind {
     AdviseMap,
     /// A file was opened (in this stretch; the open itself); `file` is what was opened.
     Open,
-    /// A file is closed.
-    Close,
 }
 
 /// One call, or a run of equal ones at evenly spaced offsets.

@@ -74,10 +74,8 @@ pub struct Observer {
     /// Part of the run in which every switch was recorded with its stack (1 unless the program switches so often that
     /// it would cost too much).
     pub switch_duty: f64,
-    /// Bursts of system-call tracing.
-    pub call_bursts: u32,
-    /// Their length together.
-    pub call_burst_ns: u64,
+    /// System calls that were recorded in their order, of those that were counted.
+    pub recorded_calls: u64,
     /// Greatest resident memory of the watcher.
     pub peak_memory_bytes: Option<u64>,
     /// Cost of one recorded switch (out and in, with stack), from the self-test; absent where it was not possible.

@@ -1,10 +1,10 @@
-//! What several rules need to know, worked out once from the profile and the account: calls and their sizes, what
-//! bursts of tracing saw, bytes asked for against bytes from the device, the device's load.
+//! What several rules need to know, worked out once from the profile and the account: calls and their sizes,
+//! bytes asked for against bytes from the device, the device's load.
 //!
 //! What was not seen is `None`. What may not enter: causes, thresholds, words.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{Access, CallCount, DeviceUse, EDGES, FileUse, SampledShare, Step, StepKind, Tier};
+use iowhy_core::profile::{Access, CallCount, DeviceUse, FileUse, SampledShare, Step, StepKind, Tier};
 
 use super::range::Range;
 use super::{Facts, say};
@@ -85,7 +85,7 @@ impl Side {
     }
 }
 
-/// What bursts saw of all regular files and block devices together.
+/// What was counted of all regular files and block devices together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     pub(super) calls: u64,
@@ -152,27 +152,27 @@ impl Facts<'_> {
         self.account.sum(super::loops::entering).wall_ns
     }
 
-    /// Calls of the read or write family that succeeded, all kinds of files together: the kernel's own count, less the part
-    /// of failing ones that bursts saw; else scaled from bursts.
-    pub(super) fn calls(&self, side: Side) -> Option<Range> {
+    /// Calls of the read or write family that succeeded, all kinds of files together: the kernel's own count in
+    /// `/proc/PID/io`, less the failing ones where those were counted.
+    pub(super) fn calls(&self, side: Side) -> Option<f64> {
         let io = &self.profile.io;
-        let exact = match side {
+        let counted = match side {
             Side::Read => io.read_calls,
             Side::Write => io.write_calls,
         };
-        let succeeded = |n: u64| Range::exact((n as f64 * self.counted_that_succeed(side)).round());
-        exact.map(succeeded).or_else(|| self.scaled_calls(side.call_names()))
+        let succeeded = |n: u64| (n as f64 * self.counted_that_succeed(side)).round();
+        counted.map(succeeded).or_else(|| self.counted_calls(side.call_names()))
     }
 
     /// Whether every call of the family was counted with its file.
     pub(super) fn calls_are_counted_by_file(&self, side: Side) -> bool {
-        let Some(sample) = self.profile.calls.as_ref().filter(|calls| calls.complete) else { return false };
-        let family = sample.calls.iter().filter(|c| side.call_names().contains(&c.name.as_str()));
+        let Some(counts) = self.profile.calls.as_ref().filter(|calls| calls.complete) else { return false };
+        let family = counts.calls.iter().filter(|c| side.call_names().contains(&c.name.as_str()));
         let by_file: u64 = self.profile.files.iter().map(|file| access(file, side).calls).sum();
         by_file >= family.map(CallCount::succeeded).sum()
     }
 
-    /// The part of all system calls that are successful calls of the read or write family, by what bursts saw.
+    /// The part of all system calls that are successful calls of the read or write family.
     pub(super) fn part_of_calls(&self, side: Side) -> Option<f64> {
         let sample = self.profile.calls.as_ref()?;
         let all: u64 = sample.calls.iter().map(|c| c.calls).sum();
@@ -193,45 +193,31 @@ impl Facts<'_> {
 
     /// Mean bytes of one call.
     pub(super) fn mean_bytes(&self, side: Side) -> Option<f64> {
-        let calls = self.calls(side)?.likely;
+        let calls = self.calls(side)?;
         (calls >= 1.0).then_some(self.bytes(side)? / calls)
     }
 
     /// How often system calls with these names did in the whole run what they are for: those that fail open, examine and
-    /// write nothing. See [`CallSample::scaled`](iowhy_core::profile::CallSample::scaled).
-    pub fn scaled_calls(&self, names: &[&str]) -> Option<Range> {
-        let sample = self.profile.calls.as_ref()?;
-        let of = || sample.calls.iter().filter(|c| names.contains(&c.name.as_str()));
-        let (done, all) = of().fold((0, 0), |(d, a), c| (d + c.succeeded(), a + c.calls));
-        let part = if all > 0 { done as f64 / all as f64 } else { 1.0 };
-        let attempts = self.attempted_calls(names)?;
-        Some(if sample.complete { Range::exact(done as f64) } else { attempts.times(Range::exact(part)) })
-    }
-
-    /// How often system calls with these names were made in the whole run, whatever became of them.
-    pub(super) fn attempted_calls(&self, names: &[&str]) -> Option<Range> {
-        let sample = self.profile.calls.as_ref()?;
-        let picked: Vec<_> = sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect();
-        let (low, likely, high) = sample.scaled(&picked, self.account.wall_ns)?;
-        Some(if low == high { Range::exact(likely) } else { Range::new(low, likely, high) })
+    /// write nothing. `None` where not every call was counted.
+    pub fn counted_calls(&self, names: &[&str]) -> Option<f64> {
+        let counts = self.profile.calls.as_ref().filter(|counts| counts.complete)?;
+        let named = counts.calls.iter().filter(|c| names.contains(&c.name.as_str()));
+        Some(named.map(CallCount::succeeded).sum::<u64>() as f64)
     }
 
     /// All system calls of the run, those that fail too: each costs its way into the kernel.
-    pub(crate) fn all_calls(&self) -> Option<Range> {
-        let names: Vec<&str> = self.profile.calls.as_ref()?.calls.iter().map(|c| c.name.as_str()).collect();
-        self.attempted_calls(&names)
+    pub(crate) fn all_calls(&self) -> Option<f64> {
+        let counts = self.profile.calls.as_ref().filter(|counts| counts.complete)?;
+        Some(counts.calls.iter().map(|c| c.calls).sum::<u64>() as f64)
     }
 
-    /// Calls that make data durable: the kernel's count of writes times the syncs for each write that bursts saw, else
-    /// scaled from bursts, else from the sleeps in them (each such call sleeps about once for each thing it waits for, so
-    /// the most frequent thing counts; where not all sleeps were seen, no more than the devices were flushed). `None` where
-    /// threads were only looked at: how often a look finds one asleep says nothing about how often it fell asleep.
+    /// Calls that make data durable: counted; else inferred from the sleeps in them, which is no count and is never printed
+    /// as one (each such call sleeps about once for each thing it waits for, so that the most frequent thing tells; where not
+    /// all sleeps were seen, no more than the devices were flushed). `None` where threads were only looked at: how often a
+    /// look finds one asleep says nothing about how often it fell asleep.
     pub(super) fn syncs(&self) -> Option<Range> {
-        if let Some(by_writes) = self.syncs_by_writes() {
-            return Some(by_writes);
-        }
-        if let Some(scaled) = self.scaled_calls(&SYNC_CALLS).filter(|r| r.likely > 0.0) {
-            return Some(scaled);
+        if let Some(counted) = self.counted_calls(&SYNC_CALLS) {
+            return (counted > 0.0).then(|| Range::exact(counted));
         }
         if self.profile.sight.tier < Tier::Stacks {
             return None;
@@ -243,47 +229,7 @@ impl Facts<'_> {
         (most > 0.0).then(|| Range::new(most / 2.0, most, most * 1.5))
     }
 
-    /// Syncs by the ratio to writes (Cochran, Sampling Techniques, 1977, section 6.4): how long bursts take cancels out,
-    /// and the number of writes is known exactly. `None` where every call was seen, or too few writes were.
-    pub fn syncs_by_writes(&self) -> Option<Range> {
-        let sample = self.profile.calls.as_ref().filter(|c| !c.complete)?;
-        let all_writes = self.profile.io.write_calls? as f64;
-        let of = |names: &[&str]| -> Vec<_> {
-            sample.calls.iter().filter(|c| names.contains(&c.name.as_str())).collect()
-        };
-        let (syncs, writes) = (of(&SYNC_CALLS), of(Side::Write.call_names()));
-        let seen = |calls: &[&CallCount]| calls.iter().map(|c| c.succeeded()).sum::<u64>();
-        let part = |calls: &[&CallCount]| {
-            seen(calls) as f64 / (calls.iter().map(|c| c.calls).sum::<u64>() as f64).max(1.0)
-        };
-        let parts = (part(&syncs), part(&writes));
-        // How many of each entry failed is not kept: they are taken to fail evenly.
-        let all_writes = all_writes * self.counted_that_succeed(Side::Write);
-        let (seen_syncs, seen_writes) = (seen(&syncs) as f64, seen(&writes));
-        if seen_syncs < 1.0 || seen_writes < ENOUGH_LOOKS || all_writes < seen_writes as f64 {
-            return None;
-        }
-        let ratio = seen_syncs / seen_writes as f64;
-        let likely = all_writes * ratio;
-        let in_burst = |calls: &[&CallCount], i: usize| -> f64 {
-            calls.iter().filter_map(|c| c.per_burst.get(i)).map(|n| f64::from(*n)).sum()
-        };
-        let bursts = syncs.iter().chain(&writes).map(|c| c.per_burst.len()).max().unwrap_or(0);
-        let syncs_in = |i| parts.0 * in_burst(&syncs, i);
-        let writes_in = |i| parts.1 * in_burst(&writes, i);
-        let mean = (0..bursts).map(writes_in).sum::<f64>() / (bursts as f64).max(1.0);
-        if bursts < 2 || mean <= 0.0 {
-            return Some(Range::new((likely / 2.0).max(seen_syncs), likely, likely * 2.0));
-        }
-        let n = bursts as f64;
-        let squares: f64 = (0..bursts).map(|i| (syncs_in(i) - ratio * writes_in(i)).powi(2)).sum();
-        // Twice the standard error, more for the few bursts there are.
-        let variance = (squares / (n - 1.0)).max(EDGES);
-        let arm = (2.0 + 10.0 / (n * n)) * (variance / n).sqrt() / mean * all_writes;
-        Some(Range::new((likely - arm).max(seen_syncs), likely, likely + arm))
-    }
-
-    /// What bursts saw of reads or writes of regular files and block devices.
+    /// Reads or writes of regular files and block devices.
     pub(super) fn tally(&self, side: Side) -> Tally {
         self.tally_of(side, |_| true)
     }
@@ -315,8 +261,8 @@ impl Facts<'_> {
         self.profile.files.iter().filter(|f| is_storage(f))
     }
 
-    /// The part of the calls, and of the bytes, that went to such files, by what bursts saw; `None` where they saw too
-    /// little.
+    /// The part of the calls, and of the bytes, that went to such files; `None` where too few calls
+    /// were counted.
     pub(super) fn storage_part(&self, side: Side) -> Option<(f64, f64)> {
         let all = self.profile.files.iter().map(|f| access(f, side));
         let (calls, bytes) = all.fold((0, 0), |(c, b), a| (c + a.calls, b + a.bytes));
@@ -326,7 +272,7 @@ impl Facts<'_> {
     }
 
     /// The part of the calls whose size the program chooses: those to such files, and to character devices other than
-    /// terminals (/dev/null, /dev/zero); `None` where bursts saw too little.
+    /// terminals (/dev/null, /dev/zero); `None` where too few calls were counted.
     pub(super) fn sizable_part(&self, side: Side) -> Option<f64> {
         let terminal =
             |path: &str| ["/dev/tty", "/dev/pts/", "/dev/console"].iter().any(|t| path.starts_with(t));
@@ -351,16 +297,11 @@ impl Facts<'_> {
         (!sizes.is_empty()).then(|| sizes.iter().map(|s| *s as f64).sum())
     }
 
-    /// The part of the bytes seen to be read that must have been read before: of each file, what the run read of it
-    /// beyond its size, where the bytes of the run are shared out over files as those in the bursts are.
+    /// The part of the bytes read that must have been read before: of each file, what was read of it beyond its size.
     pub(super) fn reads_beyond_sizes(&self) -> f64 {
-        let mut beyond = 0.0;
-        let mut all = 0.0;
-        let seen = self.tally(Side::Read);
-        let whole = self.storage_bytes(Side::Read).filter(|_| seen.calls >= ENOUGH_LOOKS).unwrap_or(0.0);
-        let scale = (whole / (seen.bytes as f64).max(1.0)).max(1.0);
+        let (mut beyond, mut all) = (0.0, 0.0);
         for file in self.storage_files() {
-            let read = file.reads.bytes as f64 * scale;
+            let read = file.reads.bytes as f64;
             all += read;
             beyond += file.size_bytes.map_or(0.0, |size| (read - size as f64).max(0.0));
         }
@@ -418,8 +359,8 @@ impl Facts<'_> {
     /// of very many only some are kept; then opening takes time, or there are more opens than files.
     pub(super) fn files_are_complete(&self) -> bool {
         const OF_A_START: f64 = 30.0;
-        match self.scaled_calls(&["open", "openat", "openat2"]) {
-            Some(opens) => opens.likely <= 2.0 * self.profile.files.len() as f64 + OF_A_START,
+        match self.counted_calls(&["open", "openat", "openat2"]) {
+            Some(opens) => opens <= 2.0 * self.profile.files.len() as f64 + OF_A_START,
             None => self.account.wall_share(self.account.operation(Operation::Open)) < 0.02,
         }
     }
@@ -542,63 +483,18 @@ fn access(file: &FileUse, side: Side) -> &Access {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::CallSample;
-
     use super::*;
-    use crate::findings::FindingId;
     use crate::findings::synthetic::Run;
 
     #[test]
-    fn burst_counts_are_scaled_and_carry_the_spread_of_the_bursts() {
-        let count = |per_burst: Vec<u32>| CallCount {
-            name: "fsync".into(),
-            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
-            per_burst,
-            ..CallCount::default()
+    fn counts_are_exact_or_absent() {
+        let run = |complete| {
+            let run = Run::new(10.0).calls(&[("fsync", 30), ("fdatasync", 10), ("write", 400)]);
+            let run = run.with(|p| p.calls.as_mut().unwrap().complete = complete);
+            run.facts(|f| (f.counted_calls(&["fsync", "fdatasync"]), f.all_calls()))
         };
-        let run = |per_burst: Vec<u32>, complete| {
-            let mut run = Run::new(10.0);
-            run.profile.calls = Some(CallSample {
-                bursts: per_burst.len() as u32,
-                observed_ns: 1_000_000_000,
-                complete,
-                calls: vec![count(per_burst)],
-                ..CallSample::default()
-            });
-            run.facts(|f| f.scaled_calls(&["fsync", "fdatasync"])).unwrap()
-        };
-        let even = run(vec![10, 10, 10, 10], false);
-        // No spread among the bursts; what is left is the half of a call at each of their ends.
-        assert!(
-            even.likely == 400.0 && even.low > 370.0 && even.low < 380.0 && even.high < 430.0,
-            "{even:?}"
-        );
-        let uneven = run(vec![0, 20, 0, 20], false);
-        assert!(uneven.low < 400.0 && uneven.likely == 400.0 && uneven.high > 400.0);
-        assert_eq!(run(vec![0, 20], true), Range::exact(20.0));
-        assert_eq!(run(vec![20], false), Range::new(100.0, 200.0, 400.0));
-    }
-
-    #[test]
-    fn syncs_follow_the_writes_and_not_the_time_of_bursts() {
-        // A batched writer: bursts happened to see one second in ten of a run that writes only at its start.
-        let count = |name: &str, per_burst: [u32; 4]| CallCount {
-            name: name.into(),
-            calls: per_burst.iter().map(|n| u64::from(*n)).sum(),
-            per_burst: per_burst.to_vec(),
-            ..CallCount::default()
-        };
-        let mut run = Run::new(10.0).io((0, 0), (1000, 100_000));
-        run.profile.calls = Some(CallSample {
-            bursts: 4,
-            observed_ns: 1_000_000_000,
-            calls: vec![count("write", [100, 50, 150, 0]), count("fsync", [2, 1, 3, 0])],
-            ..CallSample::default()
-        });
-        let syncs = run.facts(|f| f.syncs()).unwrap();
-        // One sync for 50 writes in each of them, and up to one more or less at their ends.
-        assert!(syncs.likely == 20.0 && (10.0..15.0).contains(&syncs.low) && syncs.high < 30.0, "{syncs:?}");
-        assert!(!run.wait(Operation::Sync, Wait::CacheFlush, 0.5).ids().contains(&FindingId::SyncPerWrite));
+        assert_eq!(run(true), (Some(40.0), Some(440.0)));
+        assert_eq!(run(false), (None, None), "a lower bound is no count");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the same. What may not enter: causes.
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::profile::{CallCount, CallSample};
+use iowhy_core::profile::{CallCount, CallCounts};
 
 use super::facts::{ENOUGH_LOOKS, NAME_CALLS, OPEN_CALLS, SYNC_CALLS, Side};
 use super::precedence::FAILING;
@@ -25,12 +25,12 @@ const MOSTLY: f64 = 0.5;
 /// With these the kernel refuses a read or write before it counts it in `/proc/PID/io` (vfs_read, Linux 6.12).
 const NOT_COUNTED: [&str; 3] = ["EBADF", "EFAULT", "EINVAL"];
 
-fn of<'a>(sample: &'a CallSample, names: &'a [&str]) -> impl Iterator<Item = &'a CallCount> {
+fn of<'a>(sample: &'a CallCounts, names: &'a [&str]) -> impl Iterator<Item = &'a CallCount> {
     sample.calls.iter().filter(move |c| names.contains(&c.name.as_str()))
 }
 
 impl Facts<'_> {
-    /// The part of these calls that failed, by what bursts saw; `None` where they saw too few.
+    /// The part of these calls that failed; `None` where there are too few.
     pub(super) fn failed_part(&self, names: &[&str]) -> Option<f64> {
         let sample = self.profile.calls.as_ref()?;
         let (failed, all) = of(sample, names).fold((0, 0), |(f, a), c| (f + c.failed, a + c.calls));
@@ -70,9 +70,7 @@ impl Facts<'_> {
                 (false, "100 %") => "nearly all of the".to_owned(),
                 _ => format!("{percent} of the"),
             };
-            // A count scaled up from the sample is off by a multiple where the calls come in turns with other work.
-            let seen = if sample.complete { "" } else { " in the sample" };
-            let sentence = format!("{which} {} {noun}{seen} fail{error}", say::count(all as f64));
+            let sentence = format!("{which} {} {noun} fail{error}", say::count(all as f64));
             Some(Failing { noun, sentence, share, operations })
         };
         KINDS.iter().filter_map(said).collect()
@@ -83,7 +81,7 @@ impl Facts<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failing {
     noun: &'static str,
-    /// As in `98 % of the 2,092 opens in the sample fail: ENOENT`.
+    /// As in `98 % of the 2,092 opens fail: ENOENT`.
     pub(super) sentence: String,
     /// Part of the wall time that calls of the kind take.
     pub(super) share: f64,
@@ -127,7 +125,6 @@ mod tests {
 
     use super::*;
     use crate::classify::Wait;
-    use crate::findings::range::Range;
     use crate::findings::synthetic::Run;
 
     fn failing(run: Run, name: &str, failed: u64, error: &str) -> Run {
@@ -142,45 +139,41 @@ mod tests {
         run.facts(|f| f.failing()).into_iter().map(|f| f.sentence).collect()
     }
 
-    /// Opens take most of the time; bursts saw 2,092 of them in a tenth of the run.
-    fn sampled(failed: u64) -> Run {
-        sampled_beside(failed, 0.0)
+    /// Opens take most of the time.
+    fn opens(failed: u64) -> Run {
+        opens_beside(failed, 0.0)
     }
 
-    fn sampled_beside(failed: u64, queued: f64) -> Run {
+    fn opens_beside(failed: u64, queued: f64) -> Run {
         let run = Run::new(1.0)
             .busy(Operation::Open, Layer::Filesystem, 0.6 * (1.0 - queued))
             .busy(Operation::User, Layer::Program, 0.4 * (1.0 - queued))
             .queued(queued)
-            .calls(&[("openat", 2092)])
-            .with(|p| {
-                let sample = p.calls.as_mut().unwrap();
-                (sample.complete, sample.observed_ns) = (false, 100_000_000);
-            });
+            .calls(&[("openat", 2092)]);
         failing(run, "openat", failed, "ENOENT")
     }
 
     #[test]
-    fn a_part_is_said_of_what_was_seen_and_no_count_is_scaled_up() {
-        assert_eq!(said(&sampled(2092)), ["all 2,092 opens in the sample fail: ENOENT"]);
-        assert_eq!(said(&sampled(2091)), ["nearly all of the 2,092 opens in the sample fail: ENOENT"]);
-        assert_eq!(said(&sampled(2050)), ["98 % of the 2,092 opens in the sample fail: ENOENT"]);
+    fn the_part_that_fails_is_said() {
+        assert_eq!(said(&opens(2092)), ["all 2,092 opens fail: ENOENT"]);
+        assert_eq!(said(&opens(2091)), ["nearly all of the 2,092 opens fail: ENOENT"]);
+        assert_eq!(said(&opens(2050)), ["98 % of the 2,092 opens fail: ENOENT"]);
     }
 
     #[test]
     fn what_fails_is_no_state_of_health_and_no_evidence_against_others() {
-        let run = sampled(2092);
+        let run = opens(2092);
         let found = run.findings();
         assert_eq!(run.ids(), [FindingId::Healthy]);
         assert!(!found[0].advice.contains("Nothing in the I/O path"), "{found:?}");
-        assert!(found[0].sentence.contains("ll 2,092 opens in the sample fail: ENOENT"), "{found:?}");
+        assert!(found[0].sentence.contains("ll 2,092 opens fail: ENOENT"), "{found:?}");
         assert!(found[0].sentence.contains("60 %"), "{found:?}");
         // RunFacts others on the CPUs.
-        let run = sampled_beside(2092, 0.5).with(|p| p.pressure.others_cpu_share = Some(0.7));
+        let run = opens_beside(2092, 0.5).with(|p| p.pressure.others_cpu_share = Some(0.7));
         let found = run.findings();
         let of = |id| found.iter().find(|f| f.id == id).unwrap();
         let words = |id| format!("{} {:?}", of(id).sentence, of(id).evidence);
-        let fails = |id| words(id).matches("opens in the sample fail").count() == 1;
+        let fails = |id| words(id).matches("opens fail").count() == 1;
         assert!(!fails(FindingId::NoisyNeighbour) && fails(FindingId::Healthy), "{found:#?}");
     }
 
@@ -192,8 +185,7 @@ mod tests {
             .calls(&[("openat", 40_000)]);
         let run = failing(run, "openat", 39_200, "ENOENT");
         assert_eq!(said(&run), ["98 % of the 40,000 opens fail: ENOENT"]);
-        assert_eq!(run.facts(|f| f.scaled_calls(&OPEN_CALLS)), Some(Range::exact(800.0)));
-        assert_eq!(run.facts(|f| f.attempted_calls(&OPEN_CALLS)), Some(Range::exact(40_000.0)));
+        assert_eq!(run.facts(|f| f.counted_calls(&OPEN_CALLS)), Some(800.0));
         let found = run.findings();
         assert!(found[0].sentence.contains("98 % of the 40,000 opens fail"), "{found:?}");
         assert!(found.iter().all(|f| f.id != FindingId::ManySmallFiles), "{found:?}");
@@ -238,9 +230,9 @@ mod tests {
             .busy(Operation::Write, Layer::Copy, 0.4)
             .io((0, 0), (10_000, 40_960_000))
             .calls(&[("write", 10_000), ("fsync", 10_000)]);
-        assert_eq!(run.facts(|f| f.scaled_calls(&SYNC_CALLS)), Some(Range::exact(10_000.0)));
+        assert_eq!(run.facts(|f| f.counted_calls(&SYNC_CALLS)), Some(10_000.0));
         let run = failing(run, "fsync", 10_000, "EBADF");
-        assert_eq!(run.facts(|f| f.scaled_calls(&SYNC_CALLS)), Some(Range::exact(0.0)));
+        assert_eq!(run.facts(|f| f.counted_calls(&SYNC_CALLS)), Some(0.0));
         assert!(!run.ids().contains(&FindingId::SyncPerWrite));
         assert!(said(&run).iter().any(|s| s == "all 10,000 syncs fail: EBADF"));
     }

@@ -53,12 +53,7 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
         .saved_without(|e| f64::from(cost(e)))
         .part(Range::new(0.3, 0.85, 1.0))
         .and(facts.saved_without(|e| f64::from(run_facts(e))).part(lock.along))
-        .and(loops::around(
-            facts,
-            facts.all_calls().map_or(0.0, |c| c.likely),
-            cost_ns + beside_ns,
-            lock.along,
-        ))
+        .and(loops::around(facts, facts.all_calls().unwrap_or(0.0), cost_ns + beside_ns, lock.along))
         .0;
     let most = |along: f64| (facts.account.wall_ns - (work_ns - along * beside_ns) / cpus).max(0.0);
     let saved_time = SavedTime(Range::new(

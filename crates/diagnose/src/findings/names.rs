@@ -52,13 +52,13 @@ impl Facts<'_> {
 
     /// What is examined was listed before, so each is another.
     fn many_were_listed(&self) -> bool {
-        let listings = self.scaled_calls(&["getdents64", "getdents"]).map_or(0.0, |c| c.likely);
-        let examined = self.scaled_calls(&NAME_CALLS).map_or(0.0, |c| c.likely);
+        let listings = self.counted_calls(&["getdents64", "getdents"]).unwrap_or(0.0);
+        let examined = self.counted_calls(&NAME_CALLS).unwrap_or(0.0);
         listings >= LISTINGS && examined <= NAMES_OF_A_LISTING * listings
     }
 
     fn many_were_changed(&self) -> bool {
-        self.scaled_calls(&NAME_CHANGES).is_some_and(|c| c.likely >= CHANGED)
+        self.counted_calls(&NAME_CHANGES).is_some_and(|calls| calls >= CHANGED)
     }
 
     fn many_were_fetched(&self) -> bool {

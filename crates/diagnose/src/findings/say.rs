@@ -27,15 +27,6 @@ pub(super) fn count(n: f64) -> String {
     text
 }
 
-/// A count and its interval, where it has one.
-pub(super) fn counted(n: Range) -> String {
-    if n.high - n.low <= 0.005 * n.likely {
-        count(n.likely)
-    } else {
-        format!("about {} (between {} and {})", count(n.likely), count(n.low), count(n.high))
-    }
-}
-
 /// A size.
 pub(super) fn bytes(n: f64) -> String {
     Bytes(n.max(0.0).round() as u64).to_string()
@@ -70,8 +61,6 @@ mod tests {
             [0.0, 1.4, 12.0, 1234.0, 123_456.0, 1_234_567.0, 45.6e6, 2e9].map(count),
             ["0", "1.4", "12", "1,234", "123,456", "1.23 million", "45.6 million", "2.00 billion"]
         );
-        assert_eq!(counted(Range::new(90.0, 100.0, 120.0)), "about 100 (between 90 and 120)");
-        assert_eq!(counted(Range::exact(100.0)), "100");
         assert_eq!(share(Range::new(0.5, 0.6, 0.7)), "60 % (between 50 % and 70 %)");
     }
 }

@@ -9,7 +9,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 use iowhy_core::model::{Cost, LayerCost, MODEL_SCHEMA, StackModel};
 use iowhy_core::profile::{
-    Access, BlockSample, CallCount, CallSample, DeviceUse, FileUse, Profile, SampledShare, Thread,
+    Access, BlockSample, CallCount, CallCounts, DeviceUse, FileUse, Profile, SampledShare, Thread,
 };
 
 use super::{Facts, judge};
@@ -126,18 +126,13 @@ impl Run {
         (0..files).fold(self, |run, _| run.file(200, |f| f.appearances = 1))
     }
 
-    /// System calls that were all seen.
+    /// System calls, all of them counted.
     pub fn calls(self, calls: &[(&str, u64)]) -> Run {
         self.with(|p| {
-            let observed_ns = p.wall_ns;
-            let sample = p.calls.get_or_insert_with(|| CallSample {
-                bursts: 1,
-                observed_ns,
-                complete: true,
-                ..CallSample::default()
-            });
+            let counts =
+                p.calls.get_or_insert_with(|| CallCounts { complete: true, ..CallCounts::default() });
             for (name, calls) in calls {
-                sample.calls.push(CallCount { name: (*name).into(), calls: *calls, ..CallCount::default() });
+                counts.calls.push(CallCount { name: (*name).into(), calls: *calls, ..CallCount::default() });
             }
         })
     }
@@ -234,7 +229,7 @@ pub fn looked(hits: u64, n: u64) -> SampledShare {
     SampledShare { hits, n }
 }
 
-/// Reads or writes that bursts saw: calls, bytes, and how many of them followed the one before.
+/// Reads or writes: calls, bytes, and how many of them followed the one before.
 pub fn access(calls: u64, bytes: u64, sequential: u64) -> Access {
     Access {
         calls,

@@ -2,7 +2,7 @@
 //! whatever makes a rule panic or promise the impossible.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{BlockSample, CallCount, CallSample, OtherUser};
+use iowhy_core::profile::{BlockSample, CallCount, CallCounts, OtherUser};
 use proptest::prelude::*;
 
 use super::synthetic::{Run, access, looked, model};
@@ -280,17 +280,13 @@ prop_compose! {
             others: vec![OtherUser { name: "x".into(), tid: 1, requests: numbers[22], bytes: numbers[23] }],
             ..BlockSample::default()
         });
-        run.profile.calls = flags[7].then(|| CallSample {
-            bursts: 3,
-            observed_ns: numbers[21],
+        run.profile.calls = flags[7].then(|| CallCounts {
             complete: flags[5],
             calls: ["openat", "fsync", "mmap", "read"].map(|name| CallCount {
                 name: name.into(),
                 calls: numbers[22],
-                per_burst: vec![numbers[13] as u32, numbers[14] as u32],
                 ..CallCount::default()
             }).into(),
-            ..CallSample::default()
         });
         run
     }

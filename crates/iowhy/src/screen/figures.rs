@@ -66,21 +66,6 @@ pub(crate) fn percent_of(share: f64) -> String {
     per_cent(percent, usize::from(percent.abs() < WHOLE_FROM))
 }
 
-/// An estimated count with its interval, `3,300 [1,500, 5,100]`: two digits, the ends rounded outwards. Nothing where
-/// the ends are so far apart that the count says nothing.
-pub(crate) fn estimated(n: u64, low: f64, high: f64) -> String {
-    /// Ratio of the ends of the interval above which there is no news in the number.
-    const SAYS_NOTHING: f64 = 10.0;
-    if !low.is_finite() || !high.is_finite() || high > SAYS_NOTHING * low.max(1.0) {
-        return String::new();
-    }
-    let digits = |x: f64, round: fn(f64) -> f64| {
-        let step = 10f64.powf((x.abs().max(1.0).log10().floor() - 1.0).max(0.0));
-        count((round(x / step) * step) as u64)
-    };
-    format!("{} [{}, {}]", digits(n as f64, f64::round), digits(low, f64::floor), digits(high, f64::ceil))
-}
-
 /// A size of three digits or so, to one decimal where that is not 0.
 pub(crate) fn bytes(n: u64) -> String {
     const STEPS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

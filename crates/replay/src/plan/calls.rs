@@ -613,7 +613,7 @@ impl<'a> Builder<'a> {
         if role == Role::ScratchEmpty || !cold {
             fit = f64::INFINITY;
         }
-        // A hint is in no record where it was given before a burst began: what reached the device shows it.
+        // A hint is in no record where it was given before the recording began: what reached the device shows it.
         let unasked = file.advice == Advice::Normal && cold && !file.direct;
         let asked = (mean.next_multiple_of(PAGE) + PAGE) as f64;
         let alone = facts.device_read_bytes_mean().is_some_and(|device| device <= 1.25 * asked);

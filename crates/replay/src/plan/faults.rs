@@ -94,7 +94,7 @@ fn windows(facts: &Facts<'_>) -> Option<Baseline> {
         return None;
     }
     let maps = match mappings(facts, &plan.files) {
-        0 => facts.scaled_calls(&["mmap"])?.likely,
+        0 => facts.counted_calls(&["mmap"])?,
         counted => counted as f64,
     };
     // Touching the pages is the program's own time, and it is in the replay of a window.
@@ -114,8 +114,7 @@ fn windows(facts: &Facts<'_>) -> Option<Baseline> {
     Some(Baseline { plan, scale, program_io_ns, overhead: 0.0, notes })
 }
 
-/// How often these files were mapped in the whole run, each mapping counted; 0 where they were not counted. Counts that are
-/// scaled from bursts are too small: a program that is traced does less in the same time.
+/// How often these files were mapped in the whole run, each mapping counted; 0 where they were not counted.
 fn mappings(facts: &Facts<'_>, files: &[PlanFile]) -> u64 {
     let counted = |path: &str| facts.profile.files.iter().find(|f| f.path == path).map_or(0, |f| f.mappings);
     // One that was opened in two ways is there twice.
@@ -140,7 +139,7 @@ fn memory(facts: &Facts<'_>) -> Option<Baseline> {
     if seen < MANY_WINDOWS as f64 {
         return None;
     }
-    let maps = facts.scaled_calls(&["mmap"])?.likely;
+    let maps = facts.counted_calls(&["mmap"])?;
     let program_io_ns = wall_ns(facts, &[Operation::Fault, Operation::Map]);
     // A buffer for each file is beside the matter.
     if program_io_ns < MOSTLY * (facts.account.wall_ns - facts.account.idle_wall_ns) {

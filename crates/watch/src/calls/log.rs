@@ -1,11 +1,12 @@
-//! The calls of a burst in their order, as far as they move bytes or steer how bytes are moved: what a replay needs, in
-//! bounded memory. A file is the serial number of its open description, which is resolved when the burst has ended.
+//! Recorded calls in their order, as far as they move bytes or steer how bytes are moved: what a replay needs, in bounded
+//! memory; and how long calls took. A file is told by its [`FileKey`]; its path is looked up when the run has ended.
 
 use std::collections::HashMap;
 
 use iowhy_core::profile::{CallPattern, Step, StepKind, Stretch};
+use iowhy_linux::syscalls;
 
-use super::descriptors::Ended;
+use super::{Direction, FileKey, Place, Shape, UNKNOWN};
 
 /// Less anonymous memory than this is the small change of an allocator.
 const MIN_TAKEN_BYTES: u64 = 64 << 10;
@@ -13,8 +14,60 @@ const MIN_TAKEN_BYTES: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 /// Pieces of memory that are remembered of one process.
 const MAX_PIECES: usize = 1024;
+/// Files that are told apart in a pattern: those with the most steps. All others are one file without a path.
+const MAX_FILES: usize = 256;
+/// Longest stretch.
+const MAX_STRETCH_NS: u64 = 200_000_000;
+/// In this time a program is loaded: what it does then says little of what it does later.
+const LOADING_NS: u64 = 20_000_000;
 
-/// Memory that was mapped in this burst.
+/// A call that returned, as the observer in the kernel recorded it (`struct record` in `bpf/observer.bpf.c`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct CallRecord {
+    /// CLOCK_MONOTONIC.
+    pub(crate) entered_ns: u64,
+    pub(crate) returned_ns: u64,
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) number: u32,
+    /// Flags of the open file, as in open(2).
+    pub(crate) flags: u32,
+    /// What the call returned.
+    pub(crate) value: i64,
+    pub(crate) arguments: [u64; 6],
+    /// The file that it worked on; of two, the source.
+    pub(crate) file: Option<FileKey>,
+    /// Position of the open file after the call.
+    pub(crate) position: u64,
+}
+
+/// How long the recorded calls took: how many, and their sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Duration {
+    calls: u64,
+    time_ns: u64,
+}
+
+impl Duration {
+    fn add(&mut self, time_ns: u64) {
+        self.calls += 1;
+        self.time_ns = self.time_ns.saturating_add(time_ns);
+    }
+
+    /// The time of so many calls at the mean duration of those that were recorded; 0 where none was.
+    pub(crate) fn of(self, calls: u64) -> u64 {
+        if self.calls == 0 { 0 } else { (calls as f64 * self.time_ns as f64 / self.calls as f64) as u64 }
+    }
+}
+
+/// Durations by name of the call, and of reads and writes by path of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Durations {
+    pub(crate) by_name: HashMap<&'static str, Duration>,
+    pub(crate) by_path: HashMap<String, [Duration; 2]>,
+}
+
+/// Memory that was mapped in this stretch.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: u64,
@@ -23,73 +76,136 @@ struct Piece {
     unused: bool,
 }
 
-/// One call as the tracer saw it return.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-    pub(super) entered_ns: u64,
-    pub(super) returned_ns: u64,
-    pub(super) kind: StepKind,
-    /// Serial number of the description.
-    pub(super) file: Option<u32>,
-    pub(super) place: Option<u64>,
-    pub(super) bytes: u64,
-    pub(super) argument: u32,
-    /// Where in the program's memory, for calls that have such a place.
-    pub(super) memory: Option<u64>,
-}
-
 /// What is logged.
 #[derive(Debug, Default)]
-pub(super) struct StepLog {
-    pattern: CallPattern,
-    /// Numbers of threads, over all bursts.
+pub(crate) struct CallLog {
+    /// In which way a file was open: the serial numbers that steps refer to while they are logged.
+    serials: HashMap<(FileKey, u32), u32>,
+    stretches: CallPattern,
+    by_number: HashMap<u32, Duration>,
+    by_file: HashMap<FileKey, [Duration; 2]>,
+    /// Numbers of threads, over all stretches.
     threads: HashMap<u32, u32>,
     steps: Vec<Step>,
     /// By thread: when its last call returned, and the index of its last step.
     last: HashMap<u32, (u64, Option<usize>)>,
     pieces: HashMap<u32, Vec<Piece>>,
+    /// Calls that began earlier are not recorded whole.
+    window_ns: u64,
     start_ns: u64,
     end_ns: u64,
+    /// Until when the program is loaded; `None`: it was loaded before.
+    loaded_ns: Option<u64>,
+    /// What was recorded until then.
+    loading: Stretch,
 }
 
-impl StepLog {
-    /// A burst begins.
-    pub(super) fn begin(&mut self, now_ns: u64) {
-        self.steps.clear();
-        self.last.clear();
-        self.pieces.clear();
-        self.start_ns = now_ns;
-        self.end_ns = now_ns;
+/// A step, and the memory that it used.
+struct Seen {
+    step: Step,
+    memory: Option<u64>,
+}
+
+impl CallLog {
+    /// The log of a run that starts now (CLOCK_MONOTONIC). `loads`: with loading the program.
+    pub(crate) fn new(now_ns: u64, loads: bool) -> CallLog {
+        CallLog { loaded_ns: loads.then(|| now_ns.saturating_add(LOADING_NS)), ..CallLog::default() }
     }
 
-    /// A call returned and had succeeded.
-    pub(super) fn note(&mut self, seen: Seen) {
+    /// Calls are recorded without a gap from now on.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        (self.window_ns, self.start_ns, self.end_ns) = (now_ns, now_ns, now_ns);
+        self.last.clear();
+    }
+
+    /// Takes a call. One that began before the calls were recorded is left out.
+    pub(crate) fn take(&mut self, record: &CallRecord) {
+        if record.entered_ns < self.window_ns {
+            return;
+        }
+        if record.entered_ns >= self.stretch_end_ns() {
+            self.end_stretch();
+            (self.start_ns, self.end_ns) = (record.entered_ns, record.entered_ns);
+            // Threads go on: the time between two calls reaches over the end of a stretch.
+            self.last.values_mut().for_each(|(_, index)| *index = None);
+        }
+        let time_ns = record.returned_ns.saturating_sub(record.entered_ns);
+        self.by_number.entry(record.number).or_default().add(time_ns);
+        if record.value < 0 {
+            return;
+        }
+        let shape = Shape::from_number(i64::from(record.number));
+        if let (Shape::Move { direction, .. }, Some(file)) = (shape, record.file) {
+            self.by_file.entry(file).or_default()[direction as usize].add(time_ns);
+        }
+        if let Some(seen) = self.seen(record, shape) {
+            self.note(record, seen);
+        }
+    }
+
+    /// When the stretch is over that is being logged.
+    fn stretch_end_ns(&self) -> u64 {
+        let longest = self.start_ns.saturating_add(MAX_STRETCH_NS);
+        match self.loaded_ns {
+            Some(loaded) => loaded.clamp(self.start_ns, longest),
+            None => longest,
+        }
+    }
+
+    /// The step of a call that succeeded. `None`: of a kind that is not logged.
+    fn seen(&mut self, record: &CallRecord, shape: Shape) -> Option<Seen> {
+        let CallRecord { arguments, value, .. } = record;
+        let bytes = u64::try_from(*value).unwrap_or(0);
+        let flags = arguments[3] as u32;
+        let anonymous = flags & libc::MAP_ANONYMOUS as u32 != 0;
+        let (kind, place, bytes, argument, memory) = match shape {
+            Shape::Move { direction, place, asked } => {
+                let kind = if direction == Direction::Read { StepKind::Read } else { StepKind::Write };
+                let asked = asked.map_or(bytes, |index| arguments[index]);
+                let memory = shape.has_buffer().then_some(arguments[1]);
+                (kind, offset(record, direction, place), asked, 0, memory)
+            }
+            Shape::Seek => (StepKind::Seek, Some(bytes), 0, 0, None),
+            Shape::Sync => {
+                let is_fsync = i64::from(record.number) == libc::SYS_fsync;
+                (StepKind::Sync, None, 0, u32::from(is_fsync), None)
+            }
+            Shape::Map if anonymous => (StepKind::MmapAnon, None, arguments[1], flags, Some(bytes)),
+            Shape::Map => (StepKind::Map, Some(arguments[5]), arguments[1], flags, Some(bytes)),
+            Shape::Unmap => (StepKind::Munmap, None, arguments[1], 0, Some(arguments[0])),
+            Shape::Advise => (StepKind::Advise, Some(arguments[1]), arguments[2], flags, None),
+            Shape::AdviseMap => {
+                (StepKind::AdviseMap, None, arguments[1], arguments[2] as u32, Some(arguments[0]))
+            }
+            Shape::Open => (StepKind::Open, None, 0, 0, None),
+            _ => return None,
+        };
+        let file = record.file.map(|file| {
+            let next = self.serials.len() as u32;
+            // Whether a descriptor is closed at exec changes nothing for its calls.
+            let open = (file, record.flags & !(libc::O_CLOEXEC as u32));
+            *self.serials.entry(open).or_insert(next)
+        });
+        let buffer_offset = match kind {
+            StepKind::Read | StepKind::Write => memory.map(|at| (at % PAGE) as u16),
+            _ => None,
+        };
+        let time_ns = record.returned_ns.saturating_sub(record.entered_ns);
+        let step =
+            Step { kind, file, place, bytes, argument, buffer_offset, count: 1, time_ns, ..Step::default() };
+        Some(Seen { step, memory })
+    }
+
+    fn note(&mut self, record: &CallRecord, seen: Seen) {
         if self.steps.len() >= CallPattern::MAX_STRETCH_STEPS {
             return;
         }
-        let Some(fresh) = self.memory(&seen) else { return };
+        let Some(fresh) = self.memory(record.pid, &seen) else { return };
         let next = self.threads.len() as u32;
-        let thread = *self.threads.entry(seen.tid).or_insert(next);
-        let (returned, index) = self.last.get(&seen.tid).copied().unwrap_or((self.start_ns, None));
-        let step = Step {
-            thread,
-            kind: seen.kind,
-            file: seen.file,
-            place: seen.place,
-            bytes: seen.bytes,
-            argument: seen.argument,
-            fresh,
-            buffer_offset: match seen.kind {
-                StepKind::Read | StepKind::Write => seen.memory.map(|at| (at % PAGE) as u16),
-                _ => None,
-            },
-            count: 1,
-            stride: 0,
-            gap_ns: seen.entered_ns.saturating_sub(returned),
-            time_ns: seen.returned_ns.saturating_sub(seen.entered_ns.max(self.start_ns)),
-        };
+        let thread = *self.threads.entry(record.tid).or_insert(next);
+        let (returned, index) = self.last.get(&record.tid).copied().unwrap_or((self.start_ns, None));
+        let gap_ns = record.entered_ns.saturating_sub(returned);
+        let step = Step { thread, fresh, gap_ns, ..seen.step };
         let before = index.and_then(|index| self.steps.get_mut(index));
         let index = if before.is_some_and(|before| before.absorb(&step)) {
             index
@@ -97,22 +213,23 @@ impl StepLog {
             self.steps.push(step);
             Some(self.steps.len() - 1)
         };
-        self.last.insert(seen.tid, (seen.returned_ns, index));
-        self.end_ns = self.end_ns.max(seen.returned_ns);
+        self.last.insert(record.tid, (record.returned_ns, index));
+        self.end_ns = self.end_ns.max(record.returned_ns);
     }
 
     /// Follows memory that comes and goes. Returns whether the call is the first to use its memory; `None` where the
     /// call concerns memory that is none of the program's files or buffers.
-    fn memory(&mut self, seen: &Seen) -> Option<bool> {
-        let pieces = self.pieces.entry(seen.pid).or_default();
+    fn memory(&mut self, pid: u32, seen: &Seen) -> Option<bool> {
+        let pieces = self.pieces.entry(pid).or_default();
         let holds = |p: &Piece, at: u64| at.checked_sub(p.start).is_some_and(|into| into < p.bytes);
-        match (seen.kind, seen.memory) {
-            (StepKind::MmapAnon, _) if seen.bytes < MIN_TAKEN_BYTES => None,
+        match (seen.step.kind, seen.memory) {
+            (StepKind::MmapAnon, _) if seen.step.bytes < MIN_TAKEN_BYTES => None,
             (StepKind::MmapAnon | StepKind::Map, Some(start)) => {
                 if pieces.len() >= MAX_PIECES {
                     pieces.remove(0);
                 }
-                pieces.push(Piece { start, bytes: seen.bytes, unused: seen.kind == StepKind::MmapAnon });
+                let unused = seen.step.kind == StepKind::MmapAnon;
+                pieces.push(Piece { start, bytes: seen.step.bytes, unused });
                 Some(false)
             }
             (StepKind::Munmap, Some(start)) => {
@@ -129,102 +246,96 @@ impl StepLog {
         }
     }
 
-    /// The burst ended; `ended` tells what its descriptions were.
-    pub(super) fn end(&mut self, ended: Vec<Ended>) {
-        let files: HashMap<u32, Ended> = ended.into_iter().map(|e| (e.serial, e)).collect();
-        let mut steps = std::mem::take(&mut self.steps);
-        for step in &mut steps {
-            step.file = step
-                .file
-                .and_then(|serial| files.get(&serial))
-                .map(|e| self.pattern.file(&e.path, &e.kind, e.flags.map(|f| f & !(libc::O_CLOEXEC as u32))));
-        }
-        self.pattern.add(Stretch { length_ns: self.end_ns.saturating_sub(self.start_ns), steps });
+    /// Calls are not recorded from now on.
+    pub(crate) fn end(&mut self) {
+        self.end_stretch();
+        self.last.clear();
     }
 
-    /// All that was logged.
-    pub(super) fn take(&mut self) -> CallPattern {
-        std::mem::take(&mut self.pattern)
+    fn end_stretch(&mut self) {
+        let steps = std::mem::take(&mut self.steps);
+        let stretch = Stretch { length_ns: self.end_ns.saturating_sub(self.start_ns), steps };
+        match self.loaded_ns.take() {
+            Some(_) => self.loading = stretch,
+            None => self.stretches.add(stretch),
+        }
+        self.pieces.clear();
     }
+
+    /// All that was logged. `path` tells where a file was when it was met first. The time in which the program was loaded
+    /// is left out where anything was recorded after it.
+    pub(crate) fn finish(mut self, path: impl Fn(FileKey) -> Option<String>) -> (CallPattern, Durations) {
+        self.end();
+        let CallLog { serials, mut stretches, loading, by_number, by_file, .. } = self;
+        if stretches.stretches.is_empty() {
+            stretches.add(loading);
+        }
+        let named_durations =
+            |(number, sum): (u32, Duration)| Some((syscalls::name(i64::from(number))?, sum));
+        let by_name = by_number.into_iter().filter_map(named_durations).collect();
+        let mut durations = Durations { by_name, by_path: HashMap::new() };
+        for (file, sums) in by_file {
+            let Some(path) = path(file) else { continue };
+            let entry = durations.by_path.entry(path).or_default();
+            for (sum, more) in entry.iter_mut().zip(sums) {
+                sum.calls += more.calls;
+                sum.time_ns = sum.time_ns.saturating_add(more.time_ns);
+            }
+        }
+        (named(stretches, &serials, path), durations)
+    }
+}
+
+/// Where a transfer began, where that is known.
+fn offset(record: &CallRecord, direction: Direction, place: Place) -> Option<u64> {
+    record.file.filter(|file| file.has_offsets())?;
+    if direction == Direction::Write && record.flags & libc::O_APPEND as u32 != 0 {
+        return None;
+    }
+    let by_position = record.position.checked_sub(u64::try_from(record.value).unwrap_or(0));
+    match place {
+        Place::Position => by_position,
+        Place::Argument(index) => Some(record.arguments[index]),
+        Place::ArgumentOrPosition(index) if record.arguments[index] == u64::MAX => by_position,
+        Place::ArgumentOrPosition(index) => Some(record.arguments[index]),
+        Place::Pointer(index) if record.arguments[index] == 0 => by_position,
+        Place::Pointer(_) => None,
+    }
+}
+
+/// Gives the files of all steps their paths.
+fn named(
+    logged: CallPattern,
+    serials: &HashMap<(FileKey, u32), u32>,
+    path: impl Fn(FileKey) -> Option<String>,
+) -> CallPattern {
+    let mut uses: HashMap<u32, u64> = HashMap::new();
+    for step in logged.stretches.iter().flat_map(|s| &s.steps) {
+        if let Some(file) = step.file {
+            *uses.entry(file).or_default() += u64::from(step.count);
+        }
+    }
+    let mut by_serial: Vec<((FileKey, u32), u32)> = serials
+        .iter()
+        .map(|(open, serial)| (*open, *serial))
+        .filter(|(_, serial)| uses.contains_key(serial))
+        .collect();
+    by_serial.sort_by_key(|(_, serial)| (std::cmp::Reverse(uses[serial]), *serial));
+    let mut pattern = CallPattern::default();
+    let mut index: HashMap<u32, u32> = HashMap::new();
+    for (nth, ((file, flags), serial)) in by_serial.into_iter().enumerate() {
+        let known = path(file).filter(|_| nth < MAX_FILES);
+        let (path, kind) = known.as_deref().map_or((UNKNOWN, "unknown"), |path| (path, file.kind()));
+        index.insert(serial, pattern.file(path, kind, Some(flags)));
+    }
+    for Stretch { length_ns, mut steps } in logged.stretches {
+        for step in &mut steps {
+            step.file = step.file.and_then(|serial| index.get(&serial).copied());
+        }
+        pattern.add(Stretch { length_ns, steps });
+    }
+    pattern
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn seen(kind: StepKind, entered_ns: u64) -> Seen {
-        Seen {
-            pid: 1,
-            tid: 1,
-            entered_ns,
-            returned_ns: entered_ns + 5,
-            kind,
-            file: Some(3),
-            place: None,
-            bytes: 0,
-            argument: 0,
-            memory: None,
-        }
-    }
-
-    fn ended() -> Vec<Ended> {
-        vec![Ended { serial: 3, path: "/a".into(), kind: "regular".into(), flags: Some(0) }]
-    }
-
-    #[test]
-    fn calls_of_one_kind_in_a_row_are_one_step_with_the_time_between() {
-        let mut log = StepLog::default();
-        log.begin(100);
-        for i in 0..10 {
-            let place = Some(i * 64);
-            log.note(Seen { place, bytes: 64, ..seen(StepKind::Read, 110 + i * 10) });
-        }
-        log.note(seen(StepKind::Sync, 300));
-        log.end(ended());
-        let pattern = log.take();
-        let steps = &pattern.stretches[0].steps;
-        assert_eq!((steps.len(), steps[0].count, steps[0].stride), (2, 10, 64));
-        assert_eq!((steps[0].gap_ns, steps[0].time_ns), (10 + 9 * 5, 50));
-        assert_eq!(steps[1].gap_ns, 300 - 205);
-        assert_eq!((pattern.files[0].path.as_str(), steps[0].file), ("/a", Some(0)));
-        assert_eq!(pattern.stretches[0].length_ns, 205);
-    }
-
-    #[test]
-    fn memory_that_is_taken_for_a_read_is_fresh_once() {
-        let mut log = StepLog::default();
-        log.begin(0);
-        let take = Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::MmapAnon, 1) };
-        log.note(take);
-        for at in [10, 20] {
-            log.note(Seen { memory: Some(5000), bytes: 100, place: Some(at), ..seen(StepKind::Read, at) });
-        }
-        log.note(Seen { memory: Some(4096), bytes: 1 << 20, ..seen(StepKind::Munmap, 30) });
-        // Neither small pieces nor memory that was there before are told.
-        log.note(Seen { memory: Some(1 << 30), bytes: 4096, ..seen(StepKind::MmapAnon, 40) });
-        log.note(Seen { memory: Some(1 << 31), bytes: 4096, ..seen(StepKind::Munmap, 50) });
-        log.end(ended());
-        let steps = log.take().stretches.remove(0).steps;
-        let kinds: Vec<_> = steps.iter().map(|s| (s.kind, s.fresh)).collect();
-        let expected = [
-            (StepKind::MmapAnon, false),
-            (StepKind::Read, true),
-            (StepKind::Read, false),
-            (StepKind::Munmap, false),
-        ];
-        assert_eq!(kinds, expected);
-        let offsets: Vec<Option<u16>> = steps.iter().map(|s| s.buffer_offset).collect();
-        assert_eq!(offsets, [None, Some(5000 - 4096), Some(5000 - 4096), None]);
-    }
-
-    #[test]
-    fn a_stretch_is_bounded() {
-        let mut log = StepLog::default();
-        log.begin(0);
-        for i in 0..2 * CallPattern::MAX_STRETCH_STEPS as u64 {
-            log.note(Seen { place: Some(i * i), bytes: 1, ..seen(StepKind::Read, i * 10) });
-        }
-        log.end(ended());
-        assert_eq!(log.take().stretches[0].steps.len(), CallPattern::MAX_STRETCH_STEPS);
-    }
-}
+mod tests;

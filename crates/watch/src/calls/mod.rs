@@ -1,23 +1,20 @@
-//! System calls seen in short bursts: counts and times by call, and what was done to which file. Pure: it reads neither a
-//! clock nor `/proc`. [`Planner`] decides when a burst begins and ends.
-//! What cannot be known is left out, not guessed: offsets in the program's memory, requests submitted through io_uring, and
-//! paths of files that were closed before anybody could ask (the entry with the path [`UNKNOWN`]).
+//! System calls as the observer in the kernel records them: what each means ([`Shape`]), and calls in their order as a
+//! replay needs them ([`CallLog`]). Pure: it reads neither a clock nor `/proc`.
+//! What cannot be known is left out, not guessed: offsets in the program's memory, and requests submitted through io_uring.
 
-mod descriptors;
+mod credit;
 mod errno;
-mod intervals;
+mod file_key;
 mod log;
-mod planner;
 mod shape;
-mod tracer;
-mod uses;
 
-pub use descriptors::OpenFile;
+pub(crate) use credit::Credit;
 pub(crate) use errno::errno_name;
-pub use planner::{Costs, Plan, Planner};
+pub(crate) use file_key::FileKey;
+pub(crate) use log::{CallLog, CallRecord, Durations};
 pub(crate) use shape::{Direction, End, Place, Shape};
-pub use tracer::{CallTracer, Tally};
-pub use uses::{OTHERS, UNKNOWN};
 
-#[cfg(test)]
-mod tests;
+/// Path of all files whose path is not known.
+pub(crate) const UNKNOWN: &str = "?";
+/// Path of all files beyond the bound.
+pub(crate) const OTHERS: &str = "others";

@@ -47,49 +47,12 @@ pub(crate) enum Shape {
     Advise,
     /// madvise: address in 0, length in 1, advice in 2.
     AdviseMap,
-    /// Opens a path; it returns a descriptor. Flags are in this argument, or in memory that we do not see.
-    Open { flags: Option<usize> },
-    /// creat: an open with fixed flags.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(dead_code, reason = "newer architectures have no such call")
-    )]
-    Create,
-    /// Makes a descriptor of this kind (as in `FileUse::kind`).
-    Make { kind: &'static str },
-    /// Duplicates argument 0; it returns the copy.
-    Duplicate,
-    /// Duplicates argument 0 to argument 1; flags in this argument.
-    DuplicateTo { flags: Option<usize> },
-    /// fcntl: it may duplicate or change flags.
+    /// Opens a path; it returns a descriptor.
+    Open,
+    /// fcntl: it may change flags.
     Control,
-    /// Closes argument 0.
-    Close,
-    /// Closes all from argument 0 to argument 1; flags in argument 2.
-    CloseRange,
-    /// Makes a process or thread. Flags are in argument 0, or fixed, or in memory that we do not see (`None`).
-    Fork { flags: ForkFlags },
-    /// Executes another program.
-    Execute,
-    /// Ends the whole process.
-    Exit,
     /// Nothing that concerns us beyond its count and time. io_uring_enter is here: what it submits is in memory.
     Other,
-}
-
-/// Where the flags of a fork are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ForkFlags {
-    /// None: the child gets copies of everything.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(dead_code, reason = "newer architectures have no such call")
-    )]
-    Copies,
-    /// In argument 0.
-    Argument,
-    /// In memory that we do not see.
-    Unseen,
 }
 
 impl Shape {
@@ -99,8 +62,8 @@ impl Shape {
         use Place::{Argument, ArgumentOrPosition, Pointer, Position};
         let moves = |direction, place, asked| Shape::Move { direction, place, asked };
         let end = |descriptor, place| End { descriptor, place };
-        if let Some(shape) = legacy(number) {
-            return shape;
+        if is_old_open(number) {
+            return Shape::Open;
         }
         match number as libc::c_long {
             libc::SYS_read => moves(Read, Position, Some(2)),
@@ -129,28 +92,8 @@ impl Shape {
             libc::SYS_munmap => Shape::Unmap,
             libc::SYS_fadvise64 => Shape::Advise,
             libc::SYS_madvise => Shape::AdviseMap,
-            libc::SYS_openat => Shape::Open { flags: Some(2) },
-            libc::SYS_openat2 => Shape::Open { flags: None },
-            libc::SYS_open_by_handle_at => Shape::Open { flags: Some(2) },
-            libc::SYS_memfd_create => Shape::Make { kind: "regular" },
-            libc::SYS_socket | libc::SYS_accept | libc::SYS_accept4 => Shape::Make { kind: "socket" },
-            libc::SYS_epoll_create1
-            | libc::SYS_eventfd2
-            | libc::SYS_timerfd_create
-            | libc::SYS_inotify_init1
-            | libc::SYS_pidfd_open
-            | libc::SYS_perf_event_open
-            | libc::SYS_io_uring_setup
-            | libc::SYS_userfaultfd => Shape::Make { kind: "anonymous" },
-            libc::SYS_dup => Shape::Duplicate,
-            libc::SYS_dup3 => Shape::DuplicateTo { flags: Some(2) },
+            libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open_by_handle_at => Shape::Open,
             libc::SYS_fcntl => Shape::Control,
-            libc::SYS_close => Shape::Close,
-            libc::SYS_close_range => Shape::CloseRange,
-            libc::SYS_clone => Shape::Fork { flags: ForkFlags::Argument },
-            libc::SYS_clone3 => Shape::Fork { flags: ForkFlags::Unseen },
-            libc::SYS_execve | libc::SYS_execveat => Shape::Execute,
-            libc::SYS_exit_group => Shape::Exit,
             _ => Shape::Other,
         }
     }
@@ -159,30 +102,16 @@ impl Shape {
     pub(crate) fn has_buffer(self) -> bool {
         matches!(self, Shape::Move { asked: Some(_), .. })
     }
-
-    /// Whether what the call returns is a number of bytes.
-    pub(crate) fn returns_bytes(self) -> bool {
-        matches!(self, Shape::Move { .. } | Shape::Relay { .. })
-    }
 }
 
 /// Calls that newer architectures left out.
 #[cfg(target_arch = "x86_64")]
-fn legacy(number: i64) -> Option<Shape> {
-    Some(match number {
-        libc::SYS_open => Shape::Open { flags: Some(1) },
-        libc::SYS_creat => Shape::Create,
-        libc::SYS_dup2 => Shape::DuplicateTo { flags: None },
-        libc::SYS_epoll_create | libc::SYS_eventfd | libc::SYS_inotify_init => {
-            Shape::Make { kind: "anonymous" }
-        }
-        libc::SYS_fork | libc::SYS_vfork => Shape::Fork { flags: ForkFlags::Copies },
-        _ => return None,
-    })
+fn is_old_open(number: i64) -> bool {
+    matches!(number, libc::SYS_open | libc::SYS_creat)
 }
 
 /// Calls that newer architectures left out.
 #[cfg(not(target_arch = "x86_64"))]
-fn legacy(_number: i64) -> Option<Shape> {
-    None
+fn is_old_open(_number: i64) -> bool {
+    false
 }

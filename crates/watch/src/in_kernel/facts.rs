@@ -9,17 +9,17 @@ use iowhy_linux::syscalls;
 
 use super::shapes::NUMBERS;
 use super::{chain, map};
-use crate::calls::{OTHERS, UNKNOWN, errno_name};
+use crate::calls::{FileKey, OTHERS, UNKNOWN, errno_name};
 
 /// Words (of 8 bytes) of `struct access`, `struct sums` and `struct file_sums`.
 const ACCESS: usize = 13;
 const SUMS: usize = 2 * ACCESS + 2 * SIZE_CLASSES + 4;
 const OPENS: usize = 2 * ACCESS + 2 * SIZE_CLASSES;
 const FILE_SUMS: usize = SUMS + 2 * 40;
-/// Words of `struct run` up to its sums, of the whole, and of `struct thread`, which holds two of them.
+/// Words of `struct run` up to its sums, of the whole, and of `struct thread`, which ends with two of them.
 const BEFORE_ACCESS: usize = 9;
 const RUN: usize = BEFORE_ACCESS + ACCESS;
-pub(super) const THREAD: usize = 1 + 2 * RUN;
+pub(super) const THREAD: usize = 2 + 2 * RUN;
 /// Places of `near_threads`.
 pub(super) const NEAR_THREADS: u32 = 1024;
 /// Bytes of `struct path_text`.
@@ -35,6 +35,8 @@ pub(crate) struct Facts {
     pub(crate) calls: Vec<CallCount>,
     /// By file, most bytes first.
     pub(crate) files: Vec<FileUse>,
+    /// Where each file was when it was met first; pipes and sockets have no such place.
+    pub(crate) paths: HashMap<FileKey, String>,
     /// What did not fit.
     pub(crate) lost: Lost,
 }
@@ -50,15 +52,12 @@ pub(crate) struct Lost {
     pub(crate) files: u64,
 }
 
-/// Device, inode and type.
-type Key = [u64; 2];
-
 pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
-    let mut sums: HashMap<Key, [u64; SUMS]> = HashMap::new();
-    let files: KernelMap<_, Key, [u64; FILE_SUMS]> = map(object, "files")?;
+    let mut sums: HashMap<FileKey, [u64; SUMS]> = HashMap::new();
+    let files: KernelMap<_, [u64; 2], [u64; FILE_SUMS]> = map(object, "files")?;
     for entry in files.iter() {
         let (key, more) = entry.map_err(|e| chain(&e))?;
-        add(sums.entry(key).or_insert([0; SUMS]), &more);
+        add(sums.entry(FileKey(key)).or_insert([0; SUMS]), &more);
     }
     let near: Array<_, [u64; THREAD]> = map(object, "near_threads")?;
     for place in 0..NEAR_THREADS {
@@ -68,29 +67,30 @@ pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
     for entry in far.iter() {
         add_runs(&mut sums, &entry.map_err(|e| chain(&e))?.1);
     }
-    let mut paths: HashMap<Key, String> = HashMap::new();
-    let known: KernelMap<_, Key, [u8; PATH]> = map(object, "paths")?;
+    let mut paths: HashMap<FileKey, String> = HashMap::new();
+    let known: KernelMap<_, [u64; 2], [u8; PATH]> = map(object, "paths")?;
     for entry in known.iter() {
         let (key, bytes) = entry.map_err(|e| chain(&e))?;
-        paths.insert(key, path_text(&bytes));
+        paths.insert(FileKey(key), path_text(&bytes));
     }
     let lost: Array<_, [u64; 3]> = map(object, "losses")?;
     let [threads, descriptions, files] = lost.get(&0, 0).map_err(|e| chain(&e))?;
     Ok(Facts {
         calls: calls(object)?,
         files: by_path(sums, &paths),
+        paths,
         lost: Lost { threads, descriptions, files },
     })
 }
 
 /// Adds what a living thread has not yet added itself (`struct run`).
-fn add_runs(sums: &mut HashMap<Key, [u64; SUMS]>, thread: &[u64; THREAD]) {
-    for (direction, run) in thread[1..].chunks_exact(RUN).enumerate() {
+fn add_runs(sums: &mut HashMap<FileKey, [u64; SUMS]>, thread: &[u64; THREAD]) {
+    for (direction, run) in thread[THREAD - 2 * RUN..].chunks_exact(RUN).enumerate() {
         let [address, _, inode, device_and_type] = [0, 1, 2, 3].map(|i| run[i]);
         if address == 0 || tid_of(thread) == 0 {
             continue;
         }
-        let into = sums.entry([inode, device_and_type]).or_insert([0; SUMS]);
+        let into = sums.entry(FileKey([inode, device_and_type])).or_insert([0; SUMS]);
         add(&mut into[direction * ACCESS..], &run[BEFORE_ACCESS..]);
         let [size, _] = words(run[6]);
         let class = 2 * ACCESS + direction * SIZE_CLASSES + (size as usize).min(SIZE_CLASSES - 1);
@@ -144,7 +144,6 @@ fn calls(object: &mut Ebpf) -> Result<Vec<CallCount>, String> {
             errors: errors.remove(&number).unwrap_or_default(),
             time_ns: 0,
             bytes,
-            per_burst: Vec::new(),
         });
     }
     calls.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
@@ -152,12 +151,12 @@ fn calls(object: &mut Ebpf) -> Result<Vec<CallCount>, String> {
 }
 
 /// Joins what has the same path: a file that was replaced keeps its name.
-fn by_path(sums: HashMap<Key, [u64; SUMS]>, paths: &HashMap<Key, String>) -> Vec<FileUse> {
+fn by_path(sums: HashMap<FileKey, [u64; SUMS]>, paths: &HashMap<FileKey, String>) -> Vec<FileUse> {
     let mut joined: HashMap<(String, &'static str), [u64; SUMS]> = HashMap::new();
     for (key, more) in sums {
-        let kind = kind(key);
+        let kind = key.kind();
         let path = match kind {
-            "pipe" | "socket" => format!("{kind}:[{}]", key[0]),
+            "pipe" | "socket" => format!("{kind}:[{}]", key.0[0]),
             _ => paths.get(&key).cloned().unwrap_or_else(|| UNKNOWN.to_owned()),
         };
         let into = joined.entry((path, kind)).or_insert([0; SUMS]);
@@ -185,23 +184,8 @@ fn add(sums: &mut [u64], more: &[u64]) {
     }
 }
 
-/// What a file is, by the type bits of its mode (inode(7)).
-fn kind(key: Key) -> &'static str {
-    let [_, device_and_type] = key;
-    let [_, file_type] = words(device_and_type);
-    match file_type & libc::S_IFMT {
-        libc::S_IFREG => "regular",
-        libc::S_IFDIR => "directory",
-        libc::S_IFBLK => "block-device",
-        libc::S_IFCHR => "character-device",
-        libc::S_IFIFO => "pipe",
-        libc::S_IFSOCK => "socket",
-        _ => "anonymous",
-    }
-}
-
 /// Two fields of four bytes, in their order in memory.
-fn words(both: u64) -> [u32; 2] {
+pub(super) fn words(both: u64) -> [u32; 2] {
     let [a, b, c, d, e, f, g, h] = both.to_ne_bytes();
     [u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h])]
 }

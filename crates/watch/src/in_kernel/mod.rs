@@ -1,11 +1,12 @@
 //! The observer in the kernel: a small BPF object that counts every system call of the program, by number, by file and by
-//! offset, while it happens. Facts only: what a count means is decided by the reader of the profile.
+//! offset, while it happens; in windows it also records each call with its time. Facts only: what a count means is decided by the reader of the profile.
 //! It attaches to raw tracepoints only, which need neither kprobes nor tracefs. What it holds in the kernel is freed when its
 //! descriptors are closed, also when iowhy is killed.
 //! Invariant: a figure that it gives is complete for all threads from [`InKernel::add`] on, or [`Facts::lost`] says by how much not.
 
 mod cost;
 mod facts;
+mod records;
 mod shapes;
 
 use std::path::Path;
@@ -15,7 +16,8 @@ use aya::programs::RawTracePoint;
 use aya::{Ebpf, EbpfLoader};
 
 use crate::calls::Shape;
-use shapes::{MACHINE, NUMBERS, shape_words};
+use records::Window;
+use shapes::{MACHINE_WORDS, NUMBERS, machine_words, shape_words};
 
 pub(crate) use cost::Cost;
 pub(crate) use facts::Facts;
@@ -40,6 +42,7 @@ const PROGRAMS: [(&str, &str); 4] = [
 /// The observer, loaded and attached. Dropped, it is gone from the kernel.
 pub(crate) struct InKernel {
     object: Ebpf,
+    window: Option<Window>,
 }
 
 /// `mode` of one thread.
@@ -65,8 +68,8 @@ impl InKernel {
             .override_global("typed_task", &typed_task, true)
             .load(OBJECT)
             .map_err(|e| refusal(&e))?;
-        let mut machine: Array<_, [u32; 6]> = map(&mut object, "machine")?;
-        machine.set(0, MACHINE, 0).map_err(|e| chain(&e))?;
+        let mut machine: Array<_, [u32; MACHINE_WORDS]> = map(&mut object, "machine")?;
+        machine.set(0, machine_words(0), 0).map_err(|e| chain(&e))?;
         let mut shapes: Array<_, [u16; 10]> = map(&mut object, "shapes")?;
         for number in 0..NUMBERS {
             let words = shape_words(Shape::from_number(i64::from(number)));
@@ -80,7 +83,7 @@ impl InKernel {
             program.load().map_err(|e| refusal(&e))?;
             program.attach(tracepoint).map_err(|e| format!("{tracepoint}: {}", chain(&e)))?;
         }
-        Ok(InKernel { object })
+        Ok(InKernel { object, window: None })
     }
 
     /// Counts these threads from now on, and all that they start. One that is counted already stays so.

@@ -15,14 +15,24 @@ const ARGUMENTS: [u16; 6] = [112, 104, 96, 56, 72, 64];
 /// O_DIRECT, the bit of `thread_info.flags` that marks 32-bit programs (TIF_ADDR32), where `struct pt_regs` holds the number of
 /// the call (`orig_ax`) and the first of the nine words (from `r10` on) that are read at once, the number of rt_sigreturn(2).
 #[cfg(target_arch = "x86_64")]
-pub(super) const MACHINE: [u32; 6] = [libc::O_DIRECT as u32, 29, 120, 56, libc::SYS_rt_sigreturn as u32, 0];
+const MACHINE: [u32; 5] = [libc::O_DIRECT as u32, 29, 120, 56, libc::SYS_rt_sigreturn as u32];
 
 /// Offset in `struct pt_regs` of each argument: `arch/arm64/include/asm/ptrace.h`; the first one is kept in `orig_x0`.
 #[cfg(target_arch = "aarch64")]
 const ARGUMENTS: [u16; 6] = [272, 8, 16, 24, 32, 40];
 /// As above: TIF_32BIT, `syscallno` stands with its sign in the low half of the word behind `orig_x0`, words from `x1` on.
 #[cfg(target_arch = "aarch64")]
-pub(super) const MACHINE: [u32; 6] = [libc::O_DIRECT as u32, 22, 280, 8, libc::SYS_rt_sigreturn as u32, 0];
+const MACHINE: [u32; 5] = [libc::O_DIRECT as u32, 22, 280, 8, libc::SYS_rt_sigreturn as u32];
+
+/// Words of `struct machine`.
+pub(super) const MACHINE_WORDS: usize = 12;
+
+/// `struct machine`, with so many calls to be recorded.
+pub(super) fn machine_words(recording: u32) -> [u32; MACHINE_WORDS] {
+    let [a, b, c, d, e] = MACHINE;
+    let [f, g, h, i, j, k] = ARGUMENTS.map(u32::from);
+    [a, b, c, d, e, recording, f, g, h, i, j, k]
+}
 
 const MOVE: u16 = 1;
 const RELAY: u16 = 2;
@@ -31,6 +41,7 @@ const SYNC: u16 = 4;
 const OPEN: u16 = 5;
 const MAP: u16 = 6;
 const CONTROL: u16 = 7;
+const ADVISE: u16 = 8;
 
 /// A call as `struct shape`: two ends of three words, the argument with the bytes asked for, protection and flags of a mapping,
 /// the kind.
@@ -55,9 +66,10 @@ pub(super) fn shape_words(shape: Shape) -> [u16; 10] {
         }
         Shape::Seek => simple(SEEK, 0),
         Shape::Sync => simple(SYNC, 0),
-        Shape::Open { .. } | Shape::Create => simple(OPEN, 0),
+        Shape::Open => simple(OPEN, 0),
         Shape::Map => simple(MAP, 4),
         Shape::Control => simple(CONTROL, 0),
+        Shape::Advise => simple(ADVISE, 0),
         _ => [0; 10],
     }
 }

@@ -112,3 +112,53 @@ fn children_are_counted_before_they_run_and_short_ones_too() {
     assert_eq!((execs, failed), (20, 0));
     assert_eq!(facts.lost, Lost::default());
 }
+
+#[test]
+fn a_window_records_each_call_in_order_with_its_file_and_offset() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+    let mut observer = match InKernel::open() {
+        Ok(observer) => observer,
+        Err(why) => {
+            println!("skipped: system calls cannot be counted here: {why}");
+            return;
+        }
+    };
+    let mut file = std::fs::File::open(&path).unwrap();
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let mut block = [0; 4096];
+    let mut work = |observer: &mut InKernel, calls: u32| {
+        observer.open_window(calls).unwrap();
+        file.seek(SeekFrom::Start(100)).unwrap();
+        for n in 0..50u64 {
+            file.read_exact(&mut block).unwrap();
+            file.read_exact_at(&mut block, n * 8192).unwrap();
+        }
+        observer.close_window().unwrap();
+        file.read_exact(&mut block).unwrap();
+        let mut records = Vec::new();
+        let left = observer.take_records(&mut |record| records.push(*record)).unwrap();
+        assert_eq!(left, 0, "the window is closed");
+        records
+    };
+    observer.add([tid]).unwrap();
+    let records = work(&mut observer, 4000);
+    let of = |name: i64| records.iter().filter(move |r| i64::from(r.number) == name);
+    assert_eq!((of(libc::SYS_read).count(), of(libc::SYS_pread64).count()), (50, 50));
+    assert!(records.iter().all(|r| r.tid == tid && r.pid == std::process::id()));
+    assert!(
+        records.windows(2).all(|pair| pair[0].returned_ns <= pair[1].entered_ns),
+        "in order, none nested"
+    );
+    assert!(records.iter().all(|r| r.entered_ns > 0 && r.entered_ns <= r.returned_ns));
+    let ends: Vec<u64> = of(libc::SYS_read).map(|r| r.position).collect();
+    assert_eq!(ends, (1..=50).map(|n| 100 + n * 4096).collect::<Vec<u64>>());
+    let offsets: Vec<u64> = of(libc::SYS_pread64).map(|r| r.arguments[3]).collect();
+    assert_eq!(offsets, (0..50).map(|n| n * 8192).collect::<Vec<u64>>());
+    let facts = observer.facts().unwrap();
+    let key = of(libc::SYS_read).next().unwrap().file.unwrap();
+    assert_eq!(facts.paths[&key], path.to_str().unwrap());
+    // The kernel stops at the limit by itself.
+    assert_eq!(work(&mut observer, 10).len(), 10);
+}

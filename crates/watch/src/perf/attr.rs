@@ -199,12 +199,6 @@ pub(crate) fn switch(event: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     check(unsafe { if on { sys::ioctls::ENABLE(fd, 0) } else { sys::ioctls::DISABLE(fd, 0) } })
 }
 
-/// Lets only records through for which `filter` holds (the language of tracefs filters).
-pub(crate) fn filter(event: &OwnedFd, filter: &std::ffi::CStr) -> io::Result<()> {
-    // SAFETY: the kernel reads a string that ends with NUL and lives through the call; it does not write to it.
-    check(unsafe { sys::ioctls::SET_FILTER(event.as_raw_fd(), filter.as_ptr().cast_mut()) })
-}
-
 fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

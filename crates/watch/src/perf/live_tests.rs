@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use iowhy_core::profile::Tier;
 
 use super::*;
-use crate::event::{Event, Kind, Trace};
+use crate::event::{Event, Kind};
 
 /// A child that waits with its program until [`Waiting::go`].
 struct Waiting {
@@ -372,53 +372,6 @@ fn what_is_gone_is_a_problem_in_words() {
     assert!(Recorder::open(Subject::Threads(&[]), &rights).is_err());
     let none = Recorder::open(Subject::Threads(&[1]), &Rights::default()).expect_err("no rights at all");
     assert!(!none.message.is_empty());
-}
-
-#[test]
-fn a_burst_sees_whole_calls_of_the_thread_that_was_asked_for() {
-    let Some(_) = allowed(Tier::Observer) else { return };
-    // On a busy machine opening takes longer than a tenth as many calls.
-    let mut child = child("exec dd if=/dev/zero of=/dev/null bs=1 count=2000000 2>/dev/null");
-    child.go();
-    std::thread::sleep(Duration::from_millis(10));
-    let start = Instant::now();
-    let mut tracer = match SyscallTracer::open(&[child.pid]) {
-        Ok(tracer) => tracer,
-        Err(error) => {
-            eprintln!("skipped: raw_syscalls: {error}");
-            while !child.has_ended() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            return;
-        }
-    };
-    let opened = start.elapsed();
-    assert!(tracer.is_filtered());
-    std::thread::sleep(Duration::from_millis(20));
-    let until = tracer.stop();
-    assert!(tracer.since_ns() < until);
-    let (mut pending, mut calls, mut wrong) = (None, 0u64, 0u64);
-    tracer.drain(true, &mut |e| match e.kind {
-        Kind::Trace(Trace::Enter { number, .. }) => pending = Some(number),
-        Kind::Trace(Trace::Return { number, .. }) => {
-            calls += 1;
-            wrong += u64::from(pending.take().is_some_and(|n| n != number));
-            assert_eq!(e.tid, child.pid);
-        }
-        _ => {}
-    });
-    let lost = tracer.lost();
-    assert!(calls > 0);
-    let mut later = 0;
-    tracer.drain(true, &mut |e| later += u64::from(e.time_ns > until + 1_000_000_000));
-    assert_eq!(later, 0, "nothing is recorded after the end");
-    assert!(lost > 0 || wrong == 0, "{wrong} returns of another call");
-    let start = Instant::now();
-    drop(tracer);
-    eprintln!("tracer: opened in {opened:?}, closed in {:?}, {calls} calls, {lost} lost", start.elapsed());
-    while !child.has_ended() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

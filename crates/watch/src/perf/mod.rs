@@ -1,5 +1,5 @@
 //! The kernel's own events, through `perf_event_open(2)`: what may be recorded ([`rights()`]), recording it
-//! ([`Recorder`]), short bursts of system-call tracing ([`SyscallTracer`]) and what recording costs ([`self_test()`]).
+//! ([`Recorder`]) and what recording costs ([`self_test()`]).
 //! Records leave as [`crate::event::Event`]s in the order of their times. Only software events and tracepoints are used:
 //! they need no hardware counters, which virtual machines often do not have.
 
@@ -12,13 +12,11 @@ mod recorder;
 mod rights;
 mod ring;
 mod self_test;
-mod syscall_tracer;
 mod tracepoints;
 
 pub use recorder::{Counts, Recorder, Subject};
 pub use rights::{Rights, look, rights};
 pub use self_test::{SelfTest, self_test};
-pub use syscall_tracer::SyscallTracer;
 
 #[cfg(test)]
 mod live_tests;

@@ -13,16 +13,12 @@ pub(crate) enum Point {
     BlockIssue,
     BlockComplete,
     DirtyPause,
-    Enter,
-    Return,
 }
 
 impl Point {
     /// Those that are recorded during the whole run (observer tier).
     pub(crate) const CONTINUOUS: [Point; 4] =
         [Point::BlockInsert, Point::BlockIssue, Point::BlockComplete, Point::DirtyPause];
-    /// Those of a burst.
-    pub(crate) const CALLS: [Point; 2] = [Point::Enter, Point::Return];
 
     fn names(self) -> (&'static str, &'static str) {
         match self {
@@ -30,8 +26,6 @@ impl Point {
             Point::BlockIssue => ("block", "block_rq_issue"),
             Point::BlockComplete => ("block", "block_rq_complete"),
             Point::DirtyPause => ("writeback", "balance_dirty_pages"),
-            Point::Enter => ("raw_syscalls", "sys_enter"),
-            Point::Return => ("raw_syscalls", "sys_exit"),
         }
     }
 }
@@ -46,25 +40,18 @@ pub(crate) struct Reader {
 
 #[derive(Clone, Debug)]
 enum Layout {
-    Block {
-        device: Field,
-        sector: Field,
-        sectors: Field,
-        bytes: Option<Field>,
-        flags: Field,
-        task: Option<Field>,
-    },
-    Pause {
-        milliseconds: Field,
-    },
-    Enter {
-        number: Field,
-        arguments: Field,
-    },
-    Return {
-        number: Field,
-        value: Field,
-    },
+    Block(Box<BlockLayout>),
+    Pause { milliseconds: Field },
+}
+
+#[derive(Clone, Debug)]
+struct BlockLayout {
+    device: Field,
+    sector: Field,
+    sectors: Field,
+    bytes: Option<Field>,
+    flags: Field,
+    task: Option<Field>,
 }
 
 impl Reader {
@@ -81,18 +68,13 @@ impl Reader {
                 match (field("dev"), field("sector"), field("nr_sector"), field("rwbs")) {
                     (Some(device), Some(sector), Some(sectors), Some(flags)) => {
                         let (bytes, task) = (field("bytes"), field("comm"));
-                        Some(Layout::Block { device, sector, sectors, bytes, flags, task })
+                        let block = BlockLayout { device, sector, sectors, bytes, flags, task };
+                        Some(Layout::Block(Box::new(block)))
                     }
                     _ => None,
                 }
             }
             Point::DirtyPause => field("pause").map(|milliseconds| Layout::Pause { milliseconds }),
-            Point::Enter => {
-                field("id").zip(field("args")).map(|(number, arguments)| Layout::Enter { number, arguments })
-            }
-            Point::Return => {
-                field("id").zip(field("ret")).map(|(number, value)| Layout::Return { number, value })
-            }
         };
         let missing =
             || io::Error::new(io::ErrorKind::InvalidData, format!("{system}:{name} has not all fields"));
@@ -102,7 +84,8 @@ impl Reader {
     /// Reads a raw record. `None`: it is too short, or says that nothing happened (a pause of no length).
     pub(crate) fn read<'a>(&self, raw: &'a [u8]) -> Option<Trace<'a>> {
         match &self.layout {
-            Layout::Block { device, sector, sectors, bytes, flags, task } => {
+            Layout::Block(block) => {
+                let BlockLayout { device, sector, sectors, bytes, flags, task } = block.as_ref();
                 // The kernel's own dev_t: 12 bits of major, 20 of minor number.
                 let number = device.integer(raw)? as u32;
                 let length = match sectors.integer(raw)? {
@@ -127,22 +110,6 @@ impl Reader {
                 let pause = milliseconds.integer(raw)? as i64;
                 (pause > 0).then(|| Trace::DirtyPause { pause_ns: (pause as u64).saturating_mul(1_000_000) })
             }
-            Layout::Enter { number, arguments } => {
-                let bytes = arguments.bytes(raw)?;
-                let width = bytes.len() / 6;
-                let mut values = [0u64; 6];
-                for (value, word) in values.iter_mut().zip(bytes.chunks_exact(width.max(1))) {
-                    *value = match word.len() {
-                        8 => u64::from_ne_bytes(word.try_into().ok()?),
-                        4 => u64::from(u32::from_ne_bytes(word.try_into().ok()?)),
-                        _ => return None,
-                    };
-                }
-                Some(Trace::Enter { number: number.integer(raw)? as i64, arguments: values })
-            }
-            Layout::Return { number, value } => {
-                Some(Trace::Return { number: number.integer(raw)? as i64, value: value.integer(raw)? as i64 })
-            }
         }
     }
 
@@ -153,17 +120,17 @@ impl Reader {
         let field = |name: &str| format.field(name).cloned();
         let need = |name: &str| field(name).expect("a field of the test's format");
         let layout = match point {
-            Point::BlockInsert | Point::BlockIssue | Point::BlockComplete => Layout::Block {
-                device: need("dev"),
-                sector: need("sector"),
-                sectors: need("nr_sector"),
-                bytes: field("bytes"),
-                flags: need("rwbs"),
-                task: field("comm"),
-            },
+            Point::BlockInsert | Point::BlockIssue | Point::BlockComplete => {
+                Layout::Block(Box::new(BlockLayout {
+                    device: need("dev"),
+                    sector: need("sector"),
+                    sectors: need("nr_sector"),
+                    bytes: field("bytes"),
+                    flags: need("rwbs"),
+                    task: field("comm"),
+                }))
+            }
             Point::DirtyPause => Layout::Pause { milliseconds: need("pause") },
-            Point::Enter => Layout::Enter { number: need("id"), arguments: need("args") },
-            Point::Return => Layout::Return { number: need("id"), value: need("ret") },
         };
         Reader { point, id: 0, layout }
     }

@@ -10,7 +10,6 @@ use iowhy_core::profile::{
 
 use iowhy_core::units;
 
-use super::bursts::Finished;
 use super::counted::reap;
 use super::counting;
 use super::event_loop::EventLoop;
@@ -31,7 +30,6 @@ struct Last {
     end: End,
     end_ns: u64,
     io: IoCounters,
-    finished: Finished,
     counted: Option<counting::Counts>,
     counts: Option<Counts>,
     own_cpu_ns: u64,
@@ -72,10 +70,6 @@ impl EventLoop<'_> {
         self.file_round(now);
         self.drain(true);
         let counts = self.let_recorder_go();
-        let finished = match self.bursts.take() {
-            Some(bursts) => bursts.finish(&self.state.threads, &mut self.limitations),
-            None => Finished::default(),
-        };
         let counted = self.counting.take().and_then(|counting| counting.finish(&mut self.limitations));
         let end_ns = self.state.end_ns(now);
         let file = child.as_ref().map(|child| child.file().to_owned());
@@ -85,7 +79,7 @@ impl EventLoop<'_> {
         if self.command {
             self.measure_costs();
         }
-        self.profile(Last { end, end_ns, io, finished, counted, counts, own_cpu_ns, machine, limited, file })
+        self.profile(Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, file })
     }
 
     /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds: that is
@@ -199,33 +193,28 @@ impl EventLoop<'_> {
         }
     }
 
-    /// CPU time that the watch took within the program: switches and ticks at the cost of the self-test, bursts, counting.
-    fn cost_in_program_ns(&self, bursts_ns: f64, counted: Option<&counting::Counts>) -> f64 {
+    /// CPU time that the watch took within the program: switches and ticks at the cost of the self-test, counting.
+    fn cost_in_program_ns(&self, counted: Option<&counting::Counts>) -> f64 {
         self.state.own_switches as f64 * self.self_test.switch_cost_ns.unwrap_or(0.0)
             + self.state.own_ticks as f64 * self.self_test.tick_cost_ns.unwrap_or(0.0)
-            + bursts_ns
             + counted.map_or(0.0, |counted| counted.cost_ns)
     }
 
     fn profile(mut self, last: Last) -> Profile {
-        let Last { end, end_ns, io, mut finished, counted, counts, own_cpu_ns, machine, limited, file } =
-            last;
+        let Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, file } = last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
-        let lost = counts.lost + finished.lost;
-        self.told_of_lost_records(lost, counts.records + finished.records + lost);
+        self.told_of_lost_records(counts.lost, counts.records + counts.lost);
         let duty = match &self.duty {
             Some(duty) if recorded => duty.share(end_ns),
             _ => 0.0,
         };
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
-        let in_program_ns = self.cost_in_program_ns(finished.cost_ns, counted.as_ref());
-        if let Some(counted) = counted {
-            let wall_ns = end_ns.saturating_sub(self.state.start_ns);
-            let traced = finished.sample.take().unwrap_or_default();
-            let (sample, files) = counted.with_durations(&traced, &finished.files, wall_ns);
-            (finished.sample, finished.files) = (Some(sample), files);
-        }
+        let in_program_ns = self.cost_in_program_ns(counted.as_ref());
+        let (calls, counted_files, pattern, recorded_calls) = match counted {
+            Some(counted) => (Some(counted.calls), counted.files, counted.pattern, counted.recorded),
+            None => Default::default(),
+        };
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
         let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
@@ -234,7 +223,7 @@ impl EventLoop<'_> {
         self.limitations.splice(0..0, hidden);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
-        let (files, wanted) = files.finish(finished.files, &mut reader);
+        let (files, wanted) = files.finish(counted_files, &mut reader);
         let (devices, mut pressure) = match (&self.before, &machine) {
             (Some(before), Some((devices, pressure))) => (
                 uses(&before.devices, devices, &wanted, before.pressure.groups()),
@@ -257,11 +246,10 @@ impl EventLoop<'_> {
             observer: Observer {
                 own_cpu_ns: self.watched_cpu_ns,
                 in_program_ns,
-                events: counts.records + finished.records,
-                lost,
+                events: counts.records + recorded_calls,
+                lost: counts.lost,
                 switch_duty: duty,
-                call_bursts: finished.count,
-                call_burst_ns: finished.traced_ns,
+                recorded_calls,
                 peak_memory_bytes: peak_memory(),
                 switch_cost_ns: self.self_test.switch_cost_ns,
             },
@@ -272,8 +260,8 @@ impl EventLoop<'_> {
             symbols: parts.symbols,
             idle_wall_ns: parts.idle_wall_ns,
             io,
-            calls: finished.sample,
-            pattern: identified(finished.pattern, &files),
+            calls,
+            pattern: identified(pattern, &files),
             files,
             devices,
             block: block.map(|b| b.finish()),
@@ -290,7 +278,8 @@ impl EventLoop<'_> {
 const MIN_UNSEEN_BYTES: u64 = 1 << 20;
 
 /// Adds to the files of a pattern what they are now, so that a replay can tell whether they are still the same. Files that
-/// were mapped before any burst join them, and large ones that were open without a call on them: a ring's.
+/// were mapped before any call was recorded join them, and large ones that were open without a call on them: a ring's.
+/// A file that is gone, or has another name, ends with ` (deleted)`, as in `/proc/PID/fd`.
 fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
     let unseen = |f: &FileUse| {
         f.reads.calls + f.writes.calls == 0 && f.size_bytes.is_some_and(|bytes| bytes >= MIN_UNSEEN_BYTES)
@@ -302,6 +291,9 @@ fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
     }
     for file in pattern.files.iter_mut().filter(|f| f.kind == "regular" && f.path.starts_with('/')) {
         file.identity = identity(Path::new(&file.path));
+        if file.identity.is_none() {
+            file.path.push_str(" (deleted)");
+        }
     }
     pattern
 }

@@ -1,53 +1,43 @@
-//! Exact counts of a watch: the observer in the kernel is opened before the program runs, and read when it has ended.
+//! Exact counts of a watch, and calls in their order: the observer in the kernel is opened before the program runs, and read
+//! when it has ended.
 
-use iowhy_core::profile::{CallCount, CallSample, FileUse, Limitation, Tier};
+use iowhy_core::profile::{CallCount, CallCounts, CallPattern, FileUse, Limitation, Tier};
 use iowhy_linux::process::tree;
 use iowhy_linux::reader::Reader;
 
+use super::recording::Recording;
+use crate::calls::{Durations, FileKey};
 use crate::in_kernel::{Cost, Facts, InKernel};
 
 /// What the observer counted over the whole watch.
 pub(super) struct Counts {
-    pub(super) calls: Vec<CallCount>,
+    pub(super) calls: CallCounts,
     pub(super) files: Vec<FileUse>,
-    pub(super) complete: bool,
+    /// Calls in their order, as far as they were recorded.
+    pub(super) pattern: CallPattern,
+    /// How many were recorded.
+    pub(super) recorded: u64,
     /// CPU time that counting took out of the program, from the cost of a call here; 0 where that could not be measured.
     pub(super) cost_ns: f64,
 }
 
-impl Counts {
-    /// As the calls and files of a run of this length. The observer reads no clock: times are the counts times the mean
-    /// duration of those calls that bursts traced, and 0 where none was.
-    pub(super) fn with_durations(
-        self,
-        traced: &CallSample,
-        traced_files: &[FileUse],
-        wall_ns: u64,
-    ) -> (CallSample, Vec<FileUse>) {
-        let Counts { mut calls, mut files, complete, .. } = self;
-        for call in &mut calls {
-            if let Some(seen) = traced.calls.iter().find(|seen| seen.name == call.name) {
-                call.time_ns = estimated_ns(call.calls, seen.calls, seen.time_ns);
-            }
-        }
-        for file in &mut files {
-            let Some(seen) = traced_files.iter().find(|seen| seen.path == file.path) else { continue };
-            for (access, seen) in [(&mut file.reads, &seen.reads), (&mut file.writes, &seen.writes)] {
-                access.time_ns = estimated_ns(access.calls, seen.calls, seen.time_ns);
-            }
-        }
-        (CallSample { bursts: 0, observed_ns: wall_ns, complete, calls, burst_lengths_ns: Vec::new() }, files)
+/// Times are the counts times the mean duration of those calls that were recorded, and 0 where none was: the observer reads
+/// no clock outside of its windows.
+fn set_times(calls: &mut [CallCount], files: &mut [FileUse], durations: &Durations) {
+    for call in calls {
+        call.time_ns = durations.by_name.get(call.name.as_str()).map_or(0, |mean| mean.of(call.calls));
     }
-}
-
-/// The time of so many calls, of which some were traced and took so long.
-fn estimated_ns(calls: u64, traced: u64, traced_ns: u64) -> u64 {
-    if traced == 0 { 0 } else { (calls as f64 * traced_ns as f64 / traced as f64) as u64 }
+    for file in files {
+        let Some([reads, writes]) = durations.by_path.get(&file.path) else { continue };
+        file.reads.time_ns = reads.of(file.reads.calls);
+        file.writes.time_ns = writes.of(file.writes.calls);
+    }
 }
 
 /// The observer of one watch.
 pub(super) struct Counting {
     observer: InKernel,
+    recording: Option<Recording>,
 }
 
 impl Counting {
@@ -60,7 +50,7 @@ impl Counting {
             return None;
         }
         match InKernel::open() {
-            Ok(observer) => Some(Counting { observer }),
+            Ok(observer) => Some(Counting { observer, recording: None }),
             Err(why) => {
                 limitations.push(limitation(format!("system calls are not counted: {why}")));
                 None
@@ -95,8 +85,28 @@ impl Counting {
         }
     }
 
+    /// The run begins now: calls are recorded from here on. `loads`: it begins with loading the program.
+    pub(super) fn record(&mut self, now: u64, loads: bool, seed: u64) {
+        self.recording = Some(Recording::new(now, loads, seed));
+        self.step(now);
+    }
+
+    /// When [`Counting::step`] wants to be called.
+    pub(super) fn deadline_ns(&self) -> u64 {
+        self.recording.as_ref().map_or(u64::MAX, Recording::deadline_ns)
+    }
+
+    /// Does what is due for the recording.
+    pub(super) fn step(&mut self, now: u64) {
+        if let Some(recording) = &mut self.recording {
+            recording.step(now, &mut self.observer);
+        }
+    }
+
     /// What was counted. `None`, with a limitation: it could not be read.
     pub(super) fn finish(mut self, limitations: &mut Vec<Limitation>) -> Option<Counts> {
+        let recorded = self.recording.as_ref().map_or(0, |recording| recording.calls);
+        let log = self.recording.take().map(|recording| recording.finish(&mut self.observer, limitations));
         let facts = match self.observer.facts() {
             Ok(facts) => facts,
             Err(why) => {
@@ -104,7 +114,7 @@ impl Counting {
                 return None;
             }
         };
-        let Facts { calls, files, lost } = facts;
+        let Facts { mut calls, mut files, paths, lost } = facts;
         for (count, what) in [
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
@@ -114,9 +124,12 @@ impl Counting {
                 limitations.push(limitation(format!("the observer's tables were full: {count} {what}")));
             }
         }
+        let path = |file: FileKey| paths.get(&file).cloned();
+        let (pattern, durations) = log.map(|log| log.finish(path)).unwrap_or_default();
+        set_times(&mut calls, &mut files, &durations);
         let cost_ns = self.observer.measure().map_or(0.0, |cost| spent_ns(&calls, cost));
-        let complete = lost.threads == 0;
-        Some(Counts { calls, files, complete, cost_ns })
+        let calls = CallCounts { complete: lost.threads == 0, calls };
+        Some(Counts { calls, files, pattern, recorded, cost_ns })
     }
 }
 

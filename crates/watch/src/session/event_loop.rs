@@ -7,7 +7,6 @@ use iowhy_core::profile::{IoCounters, Limitation, Tier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::before::Before;
-use super::bursts::Bursts;
 use super::counted::reap;
 use super::counting::Counting;
 use super::duty::Duty;
@@ -69,7 +68,6 @@ pub(super) struct EventLoop<'a> {
     pub(super) recorder: Option<Recorder>,
     pub(super) self_test: SelfTest,
     pub(super) duty: Option<Duty>,
-    pub(super) bursts: Option<Bursts>,
     /// Counts every call, where the kernel allows it.
     pub(super) counting: Option<Counting>,
     wants_counts: bool,
@@ -103,14 +101,11 @@ pub(super) struct EventLoop<'a> {
 impl<'a> EventLoop<'a> {
     /// Opens nothing yet.
     pub(super) fn new(options: &Options<'a>, rights: Rights) -> EventLoop<'a> {
-        let tier = rights.tier;
-        let wants_bursts = options.count_calls && tier >= Tier::Observer && rights.tracepoints;
         let now = monotonic_ns();
         EventLoop {
             limitations: rights.limitations.clone(),
             recorder: None,
             duty: None,
-            bursts: wants_bursts.then(|| Bursts::new(now)),
             counting: None,
             wants_counts: options.count_calls,
             state: State::new(options.on_path, now),
@@ -181,7 +176,6 @@ impl<'a> EventLoop<'a> {
                         fix: problem.hint,
                     });
                     self.rights = self.rights.clone().at_most(Tier::None);
-                    self.bursts = None;
                 }
             }
         }
@@ -287,8 +281,8 @@ impl<'a> EventLoop<'a> {
         }
         let seed = now ^ u64::from(self.root);
         self.duty = recording.then(|| Duty::new(now, self.self_test.switch_cost_ns, seed));
-        if let Some(bursts) = &mut self.bursts {
-            bursts.start(now, seed);
+        if let Some(counting) = &mut self.counting {
+            counting.record(now, self.command, seed);
         }
         self.round_ns = now;
     }
@@ -352,8 +346,8 @@ impl<'a> EventLoop<'a> {
         if let Some(duty) = &self.duty {
             until = until.min(duty.deadline_ns());
         }
-        if let Some(bursts) = &self.bursts {
-            until = until.min(bursts.deadline_ns());
+        if let Some(counting) = &self.counting {
+            until = until.min(counting.deadline_ns());
         }
         until = until.min(self.state.files.deadline_ns().max(now + 1));
         if let Some(deadline) = self.deadline_ns {
@@ -414,9 +408,8 @@ impl<'a> EventLoop<'a> {
         }
         self.look_around(now);
         self.file_round(now);
-        if let Some(bursts) = &mut self.bursts {
-            let State { threads, files, reader, .. } = &mut self.state;
-            bursts.step(monotonic_ns(), threads, files, reader);
+        if let Some(counting) = &mut self.counting {
+            counting.step(monotonic_ns());
         }
     }
 

@@ -1,7 +1,7 @@
 //! Files that the program was seen to have open: what they are, and how much of them is in the page cache.
 //!
-//! Goal: facts about few files, early, at little cost. Non-goal: what is done to them (bursts of system-call tracing
-//! tell). A file that is opened and closed between two looks is not seen here.
+//! Goal: facts about few files, early, at little cost. Non-goal: what is done to them (the observer in the kernel
+//! tells). A file that is opened and closed between two looks is not seen here.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use iowhy_core::profile::{FileUse, RingUse};
 use iowhy_linux::mounts::Mount;
 
-use crate::calls;
 use iowhy_linux::block::devices::BlockTree;
 use iowhy_linux::file_facts::{FileFacts, facts_of_path, mounts_of};
 use iowhy_linux::page_cache;
@@ -158,34 +157,6 @@ impl Files {
         self.next_ns
     }
 
-    /// A descriptor as the tracer of calls wants it. `None`: it is closed.
-    pub(super) fn resolve(
-        &mut self,
-        pid: u32,
-        descriptor: i32,
-        reader: &mut Reader,
-    ) -> Option<calls::OpenFile> {
-        let file = open_files::open_file(reader, pid, u32::try_from(descriptor).ok()?)?;
-        Some(self.for_tracer(pid, &file, reader))
-    }
-
-    /// All descriptors of a process, as the tracer of calls wants them.
-    pub(super) fn snapshot(&mut self, pid: u32, most: usize, reader: &mut Reader) -> Vec<calls::OpenFile> {
-        let open = some_open(pid, 0, most, reader);
-        open.iter().map(|file| self.for_tracer(pid, file, reader)).collect()
-    }
-
-    fn for_tracer(&mut self, pid: u32, file: &OpenFile, reader: &mut Reader) -> calls::OpenFile {
-        let kind = self.meet(pid, file, reader);
-        calls::OpenFile {
-            descriptor: i32::try_from(file.descriptor).unwrap_or(i32::MAX),
-            path: file.path.to_string_lossy().into_owned(),
-            kind: kind.to_owned(),
-            flags: file.flags.0,
-            position: Some(file.position),
-        }
-    }
-
     /// Remembers a file when it is seen first. Returns its kind.
     fn meet(&mut self, pid: u32, file: &OpenFile, reader: &mut Reader) -> &'static str {
         if let Some(kind) = nameless(&file.path) {
@@ -217,7 +188,7 @@ impl Files {
         kind
     }
 
-    /// Joins facts to what bursts saw, adds files that only looks saw, and names the devices under them.
+    /// Joins facts to what was counted, adds files that only looks saw, and names the devices under them.
     pub(super) fn finish(
         mut self,
         mut seen: Vec<FileUse>,

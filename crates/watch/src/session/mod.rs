@@ -3,7 +3,6 @@
 //! in the profile; it ends neither the watch nor the program.
 
 mod before;
-mod bursts;
 mod close;
 mod counted;
 mod counting;
@@ -14,6 +13,7 @@ mod groups;
 mod hidden;
 mod observer;
 mod options;
+mod recording;
 mod requests;
 mod state;
 mod thread_set;

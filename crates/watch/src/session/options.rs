@@ -9,7 +9,7 @@ pub struct Options<'a> {
     pub on_path: &'a dyn Fn(&[&str]) -> bool,
     /// Use no tier above this one.
     pub tier: Tier,
-    /// Whether every system call is to be counted in the kernel, and short bursts of them recorded for their order and
+    /// Whether every system call is to be counted in the kernel, and windows of them recorded for their order and
     /// durations (tier observer only).
     pub count_calls: bool,
 }

@@ -344,7 +344,6 @@ impl<'a> State<'a> {
                     self.dirty_pauses += 1;
                 }
             }
-            Trace::Enter { .. } | Trace::Return { .. } => {}
             Trace::BlockInsert(_) | Trace::BlockIssue(_) | Trace::BlockComplete(_) => {
                 let (threads, kernel_threads) = (&self.threads, &self.kernel_threads);
                 if let Some(block) = &mut self.block {

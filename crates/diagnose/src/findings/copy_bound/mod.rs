@@ -44,7 +44,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let moved = |side: Side| facts.bytes(side).unwrap_or(0.0);
     let bytes = moved(Side::Read) + moved(Side::Write);
-    let calls: f64 = Side::BOTH.iter().filter_map(|s| facts.calls(*s)).map(|c| c.likely).sum();
+    let calls: f64 = Side::BOTH.iter().filter_map(|s| facts.calls(*s)).sum();
     if calls < 1.0 || bytes / calls < LARGE_BYTES {
         return None;
     }

@@ -50,7 +50,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();
-    let calls: f64 = Side::BOTH.iter().filter_map(|s| facts.calls(*s)).map(|c| c.likely).sum();
+    let calls: f64 = Side::BOTH.iter().filter_map(|s| facts.calls(*s)).sum();
     let processes = facts.profile.processes.iter().map(|p| p.count.max(1)).sum::<u64>().max(1) as f64;
     let faults = facts.profile.io.minor_faults.map(|n| (n as f64 - FAULTS_OF_A_START * processes).max(0.0));
     let fresh_bytes = faults.map(|n| n * PAGE_BYTES);
@@ -67,11 +67,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     {
         return None;
     }
-    let maps = facts.scaled_calls(&["mmap", "munmap", "brk", "madvise", "mremap"]);
+    let maps = facts.counted_calls(&["mmap", "munmap", "brk", "madvise", "mremap"]);
     // Either the faults are taken inside the calls that move bytes, or memory comes and goes with the bytes.
     let by_bytes = fresh_bytes.is_some_and(|b| moved > 0.0 && b >= CHURN * moved && b <= 20.0 * moved);
     // Where calls were not seen, some faults inside reads and writes must show that the new memory is theirs.
-    let by_calls = maps.map_or(within.wall_ns >= 0.1 * sum.wall_ns, |m| m.low >= 0.1 * calls);
+    let by_calls = maps.map_or(within.wall_ns >= 0.1 * sum.wall_ns, |m| m >= 0.1 * calls);
     if within.wall_ns < INSIDE * sum.wall_ns && !(by_bytes && by_calls) {
         return None;
     }
@@ -90,7 +90,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::bytes(moved)
         ));
     }
-    evidence.extend(maps.map(|m| format!("{} calls of mmap, munmap, brk and madvise", say::counted(m))));
+    evidence.extend(maps.map(|m| format!("{} calls of mmap, munmap, brk and madvise", say::count(m))));
     Draft {
         id: FindingId::FreshBuffers,
         cost_ns: sum.wall_ns,

@@ -76,7 +76,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 
 /// The files that the program opens and names.
 struct Files {
-    opens: Option<Range>,
+    opens: Option<f64>,
     /// Bytes moved for each open.
     bytes_each: Option<f64>,
     /// Whether their calls were counted, and are more than those of a start.
@@ -89,15 +89,15 @@ impl Files {
         if is_something_else(facts) {
             return None;
         }
-        let opens = facts.scaled_calls(&OPEN_CALLS);
+        let opens = facts.counted_calls(&OPEN_CALLS);
         // The start of a process opens as many; a sample or two in opening show no habit.
-        let known = opens.is_some_and(|o| o.likely >= 2.0 * OPENS_OF_A_START)
-            || facts.scaled_calls(&NAME_CALLS).is_some_and(|n| n.likely >= 10.0 * OPENS_OF_A_START);
+        let known = opens.is_some_and(|o| o >= 2.0 * OPENS_OF_A_START)
+            || facts.counted_calls(&NAME_CALLS).is_some_and(|n| n >= 10.0 * OPENS_OF_A_START);
         if !known && facts.account.sum(names).events < ENOUGH_SEEN {
             return None;
         }
         let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();
-        let bytes_each = opens.filter(|o| o.likely >= 1.0).map(|o| moved / o.likely);
+        let bytes_each = opens.filter(|o| *o >= 1.0).map(|o| moved / o);
         Some(Files { opens, bytes_each, known })
     }
 
@@ -176,7 +176,7 @@ fn saved_time(facts: &Facts<'_>, files: &Files, cost: &Cost) -> SavedTime {
     if !files.known {
         return saved;
     }
-    let calls = facts.all_calls().map_or(0.0, |c| c.likely);
+    let calls = facts.all_calls().unwrap_or(0.0);
     saved.and(loops::around(facts, calls, cost.working.time_ns, Range::new(0.3, 0.97, PACKED)))
 }
 
@@ -192,7 +192,7 @@ fn evidence(facts: &Facts<'_>, files: &Files, cost: &Cost) -> Vec<String> {
         share(cost.transfer.wall_ns)
     )];
     if let (Some(opens), Some(each)) = (files.opens, files.bytes_each) {
-        evidence.push(format!("{} opens; {} moved for each", say::counted(opens), say::bytes(each)));
+        evidence.push(format!("{} opens; {} moved for each", say::count(opens), say::bytes(each)));
     }
     evidence.push(format!(
         "{} is CPU time, {} waiting",
@@ -208,10 +208,10 @@ fn is_something_else(facts: &Facts<'_>) -> bool {
     {
         return true;
     }
-    let opens = facts.scaled_calls(&OPEN_CALLS);
+    let opens = facts.counted_calls(&OPEN_CALLS);
     let processes = facts.profile.processes.iter().map(|p| p.count.max(1)).sum::<u64>().max(1) as f64;
-    let at_start = opens.is_some_and(|o| o.likely < 2.0 * OPENS_OF_A_START * processes)
-        && facts.scaled_calls(&NAME_CALLS).is_none_or(|n| n.likely < 10.0 * OPENS_OF_A_START * processes);
+    let at_start = opens.is_some_and(|o| o < 2.0 * OPENS_OF_A_START * processes)
+        && facts.counted_calls(&NAME_CALLS).is_none_or(|n| n < 10.0 * OPENS_OF_A_START * processes);
     // A script that starts many programs opens their libraries; without a count the two look the same.
     at_start || (opens.is_none() && processes > PROCESSES_OF_A_SCRIPT)
 }
@@ -233,10 +233,10 @@ fn names(e: &Entry) -> bool {
     e.wall_ns > 0.0 && of_names.contains(&e.class.operation)
 }
 
-fn subject(opens: Option<Range>) -> String {
+fn subject(opens: Option<f64>) -> String {
     match opens {
-        Some(opens) if opens.likely >= OPENS_OF_A_START => {
-            format!("{} opens with their closes and look-ups", say::count(opens.likely))
+        Some(opens) if opens >= OPENS_OF_A_START => {
+            format!("{} opens with their closes and look-ups", say::count(opens))
         }
         _ => "Opening, examining and closing files".to_owned(),
     }

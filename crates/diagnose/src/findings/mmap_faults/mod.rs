@@ -47,8 +47,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     };
     let busy = if churn { Default::default() } else { facts.account.sum(faulting) };
     // Mapped over and over: with each unmapping the work of all faults is thrown away, and that takes time as well.
-    let maps =
-        facts.scaled_calls(&["mmap"]).filter(|m| !churn && of_files == Some(true) && m.low >= MANY_MAPS);
+    let maps = facts.counted_calls(&["mmap"]).filter(|m| !churn && of_files == Some(true) && *m >= MANY_MAPS);
     let mapping = |e: &Entry| e.busy && maps.is_some() && e.class.operation == Operation::Map;
     let remaps = facts.account.sum(mapping);
     let cost_ns = waits.wall_ns + busy.wall_ns + remaps.wall_ns;
@@ -71,7 +70,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // Populating costs about a tenth to a half of taking a fault for each page or group of pages. One mapping that is
     // kept takes the faults of the first pass alone.
     let fewer_faults = match maps {
-        Some(maps) => Range::new(0.4, 1.0 - 1.0 / maps.likely.max(2.0), 1.0),
+        Some(maps) => Range::new(0.4, 1.0 - 1.0 / maps.max(2.0), 1.0),
         None => Range::new(0.2, 0.5, 0.9),
     };
     let saved_time = facts
@@ -80,12 +79,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .and(facts.saved_without(|e| f64::from((!churn && faulting(e)) || mapping(e))).part(fewer_faults));
     // A mapping that is kept spares the loop's calls, and what is touched stays in the tables of the CPU.
     let saved_time = match maps {
-        Some(maps) => saved_time.and(loops::around(
-            facts,
-            2.0 * maps.likely,
-            busy.time_ns + remaps.time_ns,
-            fewer_faults,
-        )),
+        Some(maps) => {
+            saved_time.and(loops::around(facts, 2.0 * maps, busy.time_ns + remaps.time_ns, fewer_faults))
+        }
         None => saved_time,
     };
 
@@ -128,7 +124,7 @@ fn evidence(
     waits_ns: f64,
     busy_ns: f64,
     remaps_ns: f64,
-    maps: Option<Range>,
+    maps: Option<f64>,
 ) -> Vec<String> {
     let share = |ns: f64| say::percent(facts.wall_share(ns));
     let io = &facts.profile.io;
@@ -156,7 +152,7 @@ fn evidence(
     evidence.extend(maps.map(|maps| {
         format!(
             "{} mmap calls; mapping and unmapping take another {} of wall time",
-            say::counted(maps),
+            say::count(maps),
             share(remaps_ns)
         )
     }));

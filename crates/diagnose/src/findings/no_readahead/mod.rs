@@ -45,8 +45,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // Not even page-sized steps: many small files, each read from its start. Mapped files are read by faults alone, so
     // what the device gave counts where it is more.
     let per_open = facts
-        .scaled_calls(&["open", "openat"])
-        .map(|opens| facts.bytes(Side::Read).unwrap_or(0.0).max(fetched) / opens.likely.max(1.0));
+        .counted_calls(&["open", "openat"])
+        .map(|opens| facts.bytes(Side::Read).unwrap_or(0.0).max(fetched) / opens.max(1.0));
     if facts.direct_share(Side::Read) >= MOSTLY || per_open.is_some_and(|bytes| bytes < WINDOW_BYTES) {
         return None;
     }

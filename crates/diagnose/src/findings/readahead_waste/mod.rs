@@ -121,7 +121,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 
 /// Every page that any read call touched, whether it was in the cache or not.
 fn by_calls(facts: &Facts<'_>) -> Option<Need> {
-    let (calls, bytes) = (facts.calls(Side::Read)?.likely, facts.storage_bytes(Side::Read)?);
+    let (calls, bytes) = (facts.calls(Side::Read)?, facts.storage_bytes(Side::Read)?);
     let calls = calls * facts.storage_part(Side::Read).map_or(1.0, |(calls, _)| calls);
     let waits = facts.waiting(Operation::Read, Wait::DeviceRead).wall_ns;
     let touched = bytes + calls * PAGE_BYTES;

@@ -115,7 +115,7 @@ fn around_the_calls(facts: &Facts<'_>, sides: &[Finds]) -> SavedTime {
 }
 
 fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
-    let (calls, bytes) = (facts.calls(side)?.likely, facts.bytes(side)?);
+    let (calls, bytes) = (facts.calls(side)?, facts.bytes(side)?);
     let mean = facts.mean_bytes(side)?;
     let operation = side.operation();
     if !(1.0..=SMALL_BYTES).contains(&mean) {

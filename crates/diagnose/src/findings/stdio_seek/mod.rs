@@ -40,13 +40,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let mean = (tally.calls > 0).then(|| tally.bytes as f64 / tally.calls as f64)?;
     // A library reads its whole buffer. Reads at the end of a file are shorter, so the mean is a little less.
     let whole_buffer = (0.9 * PAGE_BYTES..=1.05 * LARGEST_BUFFER).contains(&mean);
-    let in_bursts = 1.0 - tally.distinct_bytes as f64 / (tally.bytes as f64).max(1.0);
+    let by_marks = 1.0 - tally.distinct_bytes as f64 / (tally.bytes as f64).max(1.0);
     let seen = share_of(tally.repeated)?;
-    // A burst is too short to meet the same bytes of a large file twice. The run cannot have read more distinct bytes of a
-    // file than it holds.
-    let in_all = facts.reads_beyond_sizes();
-    let by_bytes = in_bursts.max(in_all);
-    let repeated = Range::new(seen.low.max(in_all), seen.likely.max(in_all), seen.high.max(in_all));
+    // The run cannot have read more distinct bytes of a file than it holds.
+    let beyond = facts.reads_beyond_sizes();
+    let by_bytes = by_marks.max(beyond);
+    let repeated = Range::new(seen.low.max(beyond), seen.likely.max(beyond), seen.high.max(beyond));
     if !whole_buffer || repeated.likely < REPEATED || by_bytes < REPEATED {
         return None;
     }
@@ -61,27 +60,26 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         .part(after_seek)
         .part(Range::exact(part))
         .and(facts.saved_without(|e| f64::from(seeking(e))).part(Range::new(0.5, 0.95, 1.0)));
-    let calls = facts.all_calls().map_or(0.0, |c| c.likely);
+    let calls = facts.all_calls().unwrap_or(0.0);
     let removed_share = Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.999);
     let saved_time =
         saved_time.and(loops::around(facts, calls, part * reads.time_ns + seeks.time_ns, removed_share));
     let mut evidence = vec![
         format!(
-            "{} of the sampled reads (n = {}) follow an lseek directly, {} on average",
+            "{} of the reads (n = {}) follow an lseek directly, {} on average",
             say::share(after_seek),
             tally.after_seek.n,
             say::bytes(mean)
         ),
         format!(
-            "{} of them fetched the same bytes again within a burst; {} were moved for {} of distinct \
-             bytes in the bursts",
+            "{} of them fetched bytes again that the run had read; {} were moved for {} of distinct bytes",
             say::share(seen),
             say::bytes(tally.bytes as f64),
             say::bytes(tally.distinct_bytes as f64)
         ),
         format!(
             "compared with the file sizes, about {} of the bytes were read again during the run",
-            say::percent(in_all)
+            say::percent(beyond)
         ),
         format!(
             "reads take {} of wall time, seeks {}",
@@ -114,7 +112,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     .finding(facts)
 }
 
-/// What bursts saw of the reads of files that are read after seeks, and the part of all reading that these are: all of it
+/// The reads of files that are read after seeks, and the part of all reading that these are: all of it
 /// where most reads of the run are such. A program that does this in one part of its run and something else in another is
 /// not seen equally long in both; the exact counters of calls and bytes tell how often it did each, where the sizes of the
 /// requests differ.

@@ -118,7 +118,7 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
 fn with_each_transaction(facts: &Facts<'_>, syncs: f64) -> Option<SavedTime> {
     const OFTEN: f64 = 0.2;
     const ENOUGH: f64 = 20.0;
-    let removed = facts.scaled_calls(&["unlink", "unlinkat", "ftruncate"])?.likely;
+    let removed = facts.counted_calls(&["unlink", "unlinkat", "ftruncate"])?;
     if syncs < ENOUGH || removed < OFTEN * syncs {
         return None;
     }
@@ -154,17 +154,27 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         id: FindingId::SyncPerWrite,
         cost_ns: habit.time.wall_ns,
         saved_time: Some(saved_time(facts, &habit, &split, around)),
-        sentence: format!(
-            "{} made durable separately: {} {}s take {} of wall time",
-            subject(habit.counted_writes, habit.writes() / habit.syncs.likely),
-            if is_rough(habit.syncs) { say::counted(habit.syncs) } else { say::count(habit.syncs.likely) },
-            habit.call(),
-            say::percent(facts.wall_share(habit.time.wall_ns))
-        ),
+        sentence: sentence(facts, &habit),
         evidence: evidence(facts, &habit, &split, around),
         advice: advice(facts, habit.within_writes, &split, habit.syncs.likely),
     }
     .finding(facts)
+}
+
+fn sentence(facts: &Facts<'_>, habit: &Habit) -> String {
+    let share = say::percent(facts.wall_share(habit.time.wall_ns));
+    if !habit.is_counted() {
+        return format!(
+            "{}s take {share} of wall time: small changes are made durable separately",
+            habit.call()
+        );
+    }
+    format!(
+        "{} made durable separately: {} {}s take {share} of wall time",
+        subject(habit.counted_writes, habit.writes() / habit.syncs.likely),
+        say::count(habit.syncs.likely),
+        habit.call(),
+    )
 }
 
 /// How the program makes its data durable.
@@ -190,8 +200,7 @@ impl Habit {
         let counted = facts.syncs();
         // Writes to files, where every call was counted with its file: replies to clients are made durable by nobody.
         let storage = facts.calls_are_counted_by_file(Side::Write).then(|| facts.tally(Side::Write));
-        let counted_writes =
-            storage.map(|s| s.calls as f64).or_else(|| facts.calls(Side::Write).map(|w| w.likely));
+        let counted_writes = storage.map(|s| s.calls as f64).or_else(|| facts.calls(Side::Write));
         let syncs = match counted {
             Some(syncs) if !within_writes => syncs,
             other => {
@@ -226,6 +235,11 @@ impl Habit {
         self.counted_writes.unwrap_or(0.0)
     }
 
+    /// Whether each sync was counted. Else their number is inferred from sleeps, and is not printed.
+    fn is_counted(&self) -> bool {
+        self.syncs.low == self.syncs.high
+    }
+
     /// The call that waits, in words.
     fn call(&self) -> &'static str {
         if self.within_writes { "synchronous write" } else { "sync" }
@@ -253,15 +267,14 @@ fn saved_time(facts: &Facts<'_>, habit: &Habit, split: &Split, around: Option<Sa
 
 fn evidence(facts: &Facts<'_>, habit: &Habit, split: &Split, around: Option<SavedTime>) -> Vec<String> {
     let (call, syncs) = (habit.call(), habit.syncs);
-    let mut evidence = vec![
-        writes_in_words(call, syncs, habit.counted_writes.zip(habit.bytes_each)),
-        format!(
-            "a {call} takes {}{}: {}",
-            if is_rough(syncs) { "about " } else { "" },
-            say::time(habit.time.time_ns / syncs.likely),
-            split.words()
-        ),
-    ];
+    let mut evidence = if habit.is_counted() {
+        vec![
+            writes_in_words(call, syncs.likely, habit.counted_writes.zip(habit.bytes_each)),
+            format!("a {call} takes {}: {}", say::time(habit.time.time_ns / syncs.likely), split.words()),
+        ]
+    } else {
+        vec![format!("their time: {}; they were not counted", split.words())]
+    };
     if habit.within_writes && habit.opened.is_none() {
         evidence.push(
             "the open flags are unknown; only a file opened with O_SYNC or O_DSYNC waits for a flush in a write"
@@ -286,8 +299,8 @@ fn uses_fsync(facts: &Facts<'_>) -> bool {
 /// Whether about every sync is for another file.
 fn many_files(facts: &Facts<'_>, syncs: f64) -> bool {
     facts
-        .scaled_calls(&["open", "openat", "creat"])
-        .is_some_and(|opens| opens.likely >= 0.5 * syncs && syncs >= 20.0)
+        .counted_calls(&["open", "openat", "creat"])
+        .is_some_and(|opens| opens >= 0.5 * syncs && syncs >= 20.0)
 }
 
 /// Parts of the time of the syncs, 0 to 1.
@@ -322,10 +335,6 @@ impl Split {
             say::percent(rest)
         )
     }
-}
-
-fn is_rough(syncs: Range) -> bool {
-    syncs.high - syncs.low > 0.05 * syncs.likely
 }
 
 fn advice(facts: &Facts<'_>, within_writes: bool, split: &Split, syncs: f64) -> String {
@@ -381,18 +390,18 @@ fn batched(syncs: SavedTime, data_of_cost: f64, bytes_each: Option<f64>) -> Save
         .and(syncs.part(data_part(bytes_each).times(Range::exact(data_of_cost))))
 }
 
-fn writes_in_words(call: &str, syncs: Range, writes: Option<(f64, f64)>) -> String {
+fn writes_in_words(call: &str, syncs: f64, writes: Option<(f64, f64)>) -> String {
     match writes {
         Some((writes, bytes_each)) => {
-            let each = say::count(writes / syncs.likely);
+            let each = say::count(writes / syncs);
             format!(
                 "{} {call}s for {} writes: {each} {} per {call}, {}",
-                say::counted(syncs),
+                say::count(syncs),
                 say::count(writes),
                 if each == "1" { "write" } else { "writes" },
                 say::bytes(bytes_each)
             )
         }
-        None => format!("{} {call}s; the bytes per {call} are unknown", say::counted(syncs)),
+        None => format!("{} {call}s; the bytes per {call} are unknown", say::count(syncs)),
     }
 }

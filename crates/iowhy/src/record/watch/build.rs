@@ -11,7 +11,6 @@ use iowhy_core::units;
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::account::{Account, Entry, OperationTime, Site, Sum};
 use iowhy_diagnose::classify::{Operation, Wait};
-use iowhy_diagnose::findings::Facts;
 
 use super::interval::{Basis, Measured};
 use super::io::io;
@@ -113,8 +112,7 @@ fn observer(profile: &Profile) -> ObserverRecord {
         events: seen.events,
         lost: seen.lost,
         switch_duty: seen.switch_duty,
-        call_bursts: seen.call_bursts,
-        call_burst_s: seen.call_burst_ns as f64 / SECOND,
+        recorded_calls: seen.recorded_calls,
         peak_memory_bytes: seen.peak_memory_bytes,
     }
 }
@@ -186,11 +184,9 @@ fn operations(
             account.entries.iter().filter(|e| e.class.operation == operation).collect();
         let sum = Measured::of(entries.iter().copied());
         let (share, share_low, share_high) = basis.share(&sum);
-        let calls = calls(profile, account, meaning, operation);
         OperationRecord {
             id: operation.id().to_owned(),
-            calls: calls.map(|(value, _)| value.round() as u64),
-            calls_interval: calls.map(|(_, interval)| interval),
+            calls: calls(profile, meaning, operation),
             time_s: time.sum.time_ns / SECOND,
             wall_s: time.sum.wall_ns / SECOND,
             share,
@@ -204,45 +200,23 @@ fn operations(
     account.operations().into_iter().map(record).collect()
 }
 
-/// How many calls an operation had, with the interval: reads and writes are counted by the kernel, the others are
-/// known from a complete trace, or scaled from bursts.
-fn calls(
-    profile: &Profile,
-    account: &Account,
-    meaning: &Analyzer,
-    operation: Operation,
-) -> Option<(f64, (f64, f64))> {
-    let exact = match operation {
+/// How many calls an operation had: reads and writes are counted by the kernel, the others by the observer.
+fn calls(profile: &Profile, meaning: &Analyzer, operation: Operation) -> Option<u64> {
+    let by_kernel = match operation {
         Operation::Read => profile.io.read_calls,
         Operation::Write => profile.io.write_calls,
         Operation::User | Operation::Interrupt | Operation::Observer | Operation::Unknown => return None,
         _ => None,
     };
-    if let Some(calls) = exact {
-        return Some((calls as f64, (calls as f64, calls as f64)));
-    }
-    // By their ratio to writes, whose number is known exactly: the finding counts them so too.
-    if operation == Operation::Sync
-        && let Some(syncs) = Facts::new(profile, account, None).syncs_by_writes()
-    {
-        return Some((syncs.likely, (syncs.low, syncs.high)));
-    }
-    let sample = profile.calls.as_ref()?;
-    // The table of kernel functions knows which operation a call is: there is no second list of names.
-    let of_operation = |call: &&CallCount| meaning.operation_of_call(&call.name) == operation;
-    let mut counts = sample.calls.iter().filter(of_operation).peekable();
-    counts.peek()?;
-    let counts: Vec<&CallCount> = counts.collect();
-    let bursts = counts.iter().map(|c| c.per_burst.len()).max().unwrap_or(0);
-    if !sample.complete && bursts < MIN_BURSTS {
-        return None;
-    }
-    let (low, value, high) = sample.scaled(&counts, profile.wall_ns as f64)?;
-    (sample.complete || value > 0.0).then_some((value, (low, high)))
+    let counts = profile.calls.as_ref().filter(|counts| counts.complete);
+    by_kernel.or_else(|| {
+        // The table of kernel functions knows which operation a call is: there is no second list of names.
+        let of_operation = |call: &&CallCount| meaning.operation_of_call(&call.name) == operation;
+        let mut counts = counts?.calls.iter().filter(of_operation).peekable();
+        counts.peek()?;
+        Some(counts.map(|call| call.calls).sum())
+    })
 }
-
-/// Fewer bursts than this say too little of their spread.
-const MIN_BURSTS: usize = 3;
 
 fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
     let mut order: Vec<usize> = (0..profile.threads.len()).collect();

@@ -141,10 +141,8 @@ pub struct ObserverRecord {
     pub lost: u64,
     /// Part of the run in which every switch was recorded with its stack.
     pub switch_duty: f64,
-    /// Bursts of system-call tracing.
-    pub call_bursts: u32,
-    /// Their length together.
-    pub call_burst_s: f64,
+    /// System calls that were recorded in their order, of those that were counted.
+    pub recorded_calls: u64,
     /// Greatest resident memory of the watcher.
     pub peak_memory_bytes: Option<u64>,
 }
@@ -175,7 +173,7 @@ pub struct IoRecord {
     pub cache_hit_share: Option<f64>,
     /// Page faults that began a read from a device.
     pub major_faults: Option<u64>,
-    /// Files, most bytes first. Their calls are those that bursts saw, not all.
+    /// Files, most bytes first.
     pub files: Vec<FileUse>,
 }
 
@@ -202,10 +200,8 @@ pub struct LayerShare {
 pub struct OperationRecord {
     /// Which.
     pub id: String,
-    /// Calls, where they are known: counted, or scaled from bursts.
+    /// Calls, where each was counted.
     pub calls: Option<u64>,
-    /// Interval of `calls`; equal ends: counted exactly.
-    pub calls_interval: Option<(f64, f64)>,
     /// Thread time.
     pub time_s: f64,
     /// Its part of the wall clock.

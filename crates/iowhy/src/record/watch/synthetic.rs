@@ -124,8 +124,8 @@ pub(crate) fn sync_loop() -> (Profile, Explained) {
         file_system: Some("ext4".to_owned()),
         device: Some("vda".to_owned()),
         size_bytes: Some(3804 * 4096),
-        writes: access(380),
-        syncs: 380,
+        writes: access(3804),
+        syncs: 3814,
         opens: 1,
         ..FileUse::default()
     }];
@@ -139,25 +139,15 @@ pub(crate) fn sync_loop() -> (Profile, Explained) {
         read_ahead_bytes: Some(128 << 10),
         ..DeviceUse::default()
     }];
-    b.profile.calls = Some(CallSample {
-        bursts: 10,
-        observed_ns: 161_000_000,
-        complete: false,
-        calls: vec![CallCount {
-            name: "fdatasync".to_owned(),
-            calls: 380,
-            per_burst: vec![38; 10],
-            ..CallCount::default()
-        }],
-        ..CallSample::default()
+    b.profile.calls = Some(CallCounts {
+        complete: true,
+        calls: vec![CallCount { name: "fdatasync".to_owned(), calls: 3814, ..CallCount::default() }],
     });
     b.profile.observer = Observer {
         own_cpu_ns: 21_000_000,
         in_program_ns: 13_900_000.0,
         events: 31_412,
         switch_duty: 1.0,
-        call_bursts: 10,
-        call_burst_ns: 161_000_000,
         ..Observer::default()
     };
     b.done()

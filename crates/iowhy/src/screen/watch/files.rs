@@ -3,7 +3,7 @@
 use iowhy_core::profile::{Access, FileUse};
 use iowhy_view::document::{Cut, Detail, Part, Table};
 
-use super::{percent_of, plural, seconds, visible};
+use super::{percent_of, plural, visible};
 use crate::record::watch::WatchRecord;
 use crate::screen::figures::{bytes, count};
 
@@ -33,17 +33,11 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         named.iter().copied().filter(|f| matters(f)).take(detail.rows(MAX_FILES.0, MAX_FILES.1)).collect();
     let notes = notes(record, named.len() - shown.len(), !shown.is_empty());
     let note = (!notes.is_empty()).then(|| Part::Note(notes.join("; ")));
-    table(record, &shown).part().into_iter().chain(note).collect()
+    table(&shown).part().into_iter().chain(note).collect()
 }
 
-fn table(record: &WatchRecord, shown: &[&FileUse]) -> Table {
-    // Sums over a part of the calls must not pass for those of the run.
-    let whole = record.profile.calls.as_ref().is_none_or(|calls| calls.complete);
-    let mut table = if whole {
-        Table::new(["file", "#size", "#reads", "#writes", "#syncs", "#cached"])
-    } else {
-        Table::new(["file", "#size", "#traced reads", "#traced writes", "#traced syncs", "#cached"])
-    };
+fn table(shown: &[&FileUse]) -> Table {
+    let mut table = Table::new(["file", "#size", "#reads", "#writes", "#syncs", "#cached"]);
     for f in shown {
         let cached = match (f.cached_before, f.cached_after) {
             (Some(before), Some(after)) if percent_of(before) == percent_of(after) => percent_of(after),
@@ -64,7 +58,7 @@ fn table(record: &WatchRecord, shown: &[&FileUse]) -> Table {
     table.without_empty_columns()
 }
 
-/// Files left out, and the part of the run in which calls were traced.
+/// Files left out.
 fn notes(record: &WatchRecord, hidden: usize, any_shown: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if hidden > 0 && any_shown {
@@ -82,14 +76,6 @@ fn notes(record: &WatchRecord, hidden: usize, any_shown: bool) -> Vec<String> {
             })
             .collect();
         notes.push(format!("not named (opened and closed too fast to look up): {}", parts.join(", ")));
-    }
-    match &record.profile.calls {
-        Some(calls) if !calls.complete && (any_shown || !notes.is_empty()) => notes.push(format!(
-            "system calls traced for {} of {}",
-            seconds(calls.observed_ns as f64 / 1e9),
-            seconds(record.wall_s)
-        )),
-        _ => {}
     }
     notes
 }

@@ -8,7 +8,7 @@ use iowhy_view::terminal::wrap::cut;
 
 use super::{percent_of, seconds, share, visible};
 use crate::record::watch::{CallSite, LayerShare, OperationRecord, WatchRecord};
-use crate::screen::figures::{arm, count, estimated};
+use crate::screen::figures::{arm, count};
 
 /// Operations that are shown.
 const MAX_OPERATIONS: usize = 6;
@@ -39,7 +39,7 @@ pub(super) fn operations(record: &WatchRecord, detail: Detail) -> Vec<Part> {
             Cell::from(label(o)),
             seconds(o.time_s).into(),
             share(o).into(),
-            calls(o).into(),
+            o.calls.map(count).unwrap_or_default().into(),
             Cell::Items(places(o)),
             waits.join(", ").into(),
         ]);
@@ -50,15 +50,6 @@ pub(super) fn operations(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     table.shapes = (1..=MAX_LAYERS).rev().map(|items| shape(items, &[])).collect();
     table.shapes.extend(narrow.map(|(items, without)| shape(items, without)));
     table.without_empty_columns().part().into_iter().collect()
-}
-
-/// Calls: counted, or estimated from bursts with their interval.
-fn calls(operation: &OperationRecord) -> String {
-    match (operation.calls, operation.calls_interval) {
-        (Some(n), Some((low, high))) if low == high => count(n),
-        (Some(n), Some((low, high))) if n > 0 => estimated(n, low, high),
-        _ => String::new(),
-    }
 }
 
 /// The layers of an operation, most first, in per cent of its own time. What may as well be nothing is left out.

@@ -43,11 +43,6 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     }
     if record.profile.calls.as_ref().is_some_and(|calls| calls.complete) {
         facts.push("every system call counted".to_owned());
-    } else if seen.call_bursts > 0 && record.wall_s > 0.0 {
-        facts.push(format!(
-            "system calls traced for {} of wall time",
-            percent_of((seen.call_burst_s / record.wall_s).min(1.0))
-        ));
     }
     let mut parts = vec![Part::Note(facts.join(", "))];
     if record.wall_s > 0.0 && inside(record).is_some_and(|s| s > DISTURBING * record.wall_s) {

@@ -2,7 +2,9 @@
 //!
 //! Recorded stat calls by name and by descriptor look alike: each descriptor is taken to be examined once, as C libraries do.
 
-use iowhy_core::profile::{Access, CallCount, CallSample, FileUse, Step, StepKind};
+use std::collections::HashSet;
+
+use iowhy_core::profile::{Access, CallCount, CallCounts, FileUse, PatternFile, Step, StepKind};
 use iowhy_core::replay::{OnFile, Touch};
 
 use iowhy_diagnose::findings::Facts;
@@ -13,7 +15,7 @@ pub(super) const SMALL_BYTES: u64 = 65_536;
 const ENOUGH_OPENS: f64 = 20.0;
 /// What is done with fewer files than this part of them is left out.
 const SELDOM: f64 = 0.05;
-/// Counts are rounded within this part: bursts cut lives at both ends.
+/// Counts are rounded within this part: the first and the last files of a run are treated differently.
 const EDGE: f64 = 0.1;
 /// A file that takes more calls of a kind than this is no small file.
 const MAX_CALLS: f64 = 64.0;
@@ -89,8 +91,8 @@ impl Sum {
     }
 }
 
-/// Counts of system calls that bursts saw.
-struct Counts<'a>(&'a CallSample);
+/// Counts of system calls.
+struct Counts<'a>(&'a CallCounts);
 
 impl Counts<'_> {
     fn named(&self, names: &[&str]) -> impl Iterator<Item = &CallCount> {
@@ -110,8 +112,8 @@ impl Counts<'_> {
     }
 }
 
-/// Whether a file was open for a moment, as far as that can be told: its name could not be learnt, or it is small and was
-/// opened while calls were traced.
+/// Whether a file is one of many small ones, as far as that can be told: its name is not known, or it is small and was
+/// opened during the run.
 fn is_of_tree(file: &FileUse) -> bool {
     let small = file.size_bytes.is_some_and(|size| size <= SMALL_BYTES);
     file.kind == "unknown" || (file.kind == "regular" && file.opens > 0 && small && !file.mapped)
@@ -130,10 +132,11 @@ fn near_whole(mean: f64) -> f64 {
 
 impl Life {
     pub(super) fn from_facts(facts: &Facts<'_>) -> Result<Life, String> {
-        let sample = facts.profile.calls.as_ref().ok_or(
-            "the record has no recorded calls (they need root, and a run of more than about 20 ms)"
-                .to_owned(),
-        )?;
+        let sample = facts
+            .profile
+            .calls
+            .as_ref()
+            .ok_or("the record has no counts of system calls (they need tier observer)".to_owned())?;
         let seen = Seen::new(facts, sample)?;
         let bytes = seen.bytes();
         if bytes > SMALL_BYTES {
@@ -169,7 +172,7 @@ impl Life {
     }
 
     /// Files in the whole run, one that comes again counted again: by the kernel's own counts of calls, where there are
-    /// such calls, else of bytes (what copies within the kernel is no call that reads), else by the time that was traced.
+    /// such calls, else of bytes (what copies within the kernel is no call that reads), else of opens.
     pub(super) fn files_of_run(&self, facts: &Facts<'_>) -> Result<f64, String> {
         let io = &facts.profile.io;
         let [reads, writes] = self.part_of_transfers;
@@ -185,7 +188,7 @@ impl Life {
         {
             return Ok(read as f64 * self.part_of_bytes_read / self.bytes as f64);
         }
-        let opens = facts.scaled_calls(&OPEN).map(|range| range.likely / self.opens_each);
+        let opens = facts.counted_calls(&OPEN).map(|opens| opens / self.opens_each);
         opens.ok_or_else(|| "how many files the program opened is not known".to_owned())
     }
 }
@@ -209,7 +212,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn new<'a>(facts: &Facts<'_>, sample: &'a CallSample) -> Result<Seen<'a>, String> {
+    fn new<'a>(facts: &Facts<'_>, sample: &'a CallCounts) -> Result<Seen<'a>, String> {
         let counts = Counts(sample);
         let (mut ours, mut all) = ([Sum::default(); 2], [Sum::default(); 2]);
         let mut opens = 0.0;
@@ -244,7 +247,7 @@ impl Seen<'_> {
         Ok(Seen { counts, ours, all, listings, copies, folders, reading, making, opens_each, files })
     }
 
-    /// Bytes of a file: those of a call times the calls of a file, because bursts cut lives, but no call.
+    /// Bytes of a file: those of a call times the calls of a file.
     fn bytes(&self) -> u64 {
         let moved = if self.reading { self.ours[0] } else { self.ours[1] };
         let bytes = moved.bytes / moved.calls.max(1.0) * near_whole(moved.calls / self.files);
@@ -346,13 +349,22 @@ fn touches(seen: &Seen<'_>, each: &Each, bytes: u64) -> Vec<Touch> {
     touches.into_iter().filter(|(_, _, each)| *each > 0.0).map(touch).collect()
 }
 
-/// Of files that are written by calls: that they are made, as far as their flags were seen.
+/// Which files of the pattern are of the tree, by their index.
+fn tree_files(facts: &Facts<'_>) -> Vec<bool> {
+    let tree: HashSet<&str> =
+        facts.profile.files.iter().filter(|f| is_of_tree(f)).map(|f| f.path.as_str()).collect();
+    let of_tree = |file: &PatternFile| file.kind == "unknown" || tree.contains(file.path.as_str());
+    facts.profile.pattern.files.iter().map(of_tree).collect()
+}
+
+/// Of files that are written by calls: that they are made, as far as their flags were recorded.
 fn made_anew(facts: &Facts<'_>) -> Result<(), String> {
     let pattern = &facts.profile.pattern;
+    let of_tree = tree_files(facts);
     let (mut made, mut appended, mut there) = (0_u64, 0_u64, 0_u64);
     for step in pattern.stretches.iter().flat_map(|s| &s.steps).filter(|s| s.kind == StepKind::Write) {
-        let file = step.file.and_then(|file| pattern.files.get(file as usize));
-        let Some(flags) = file.filter(|f| f.path == "?").and_then(|f| f.flags) else { continue };
+        let file = step.file.map(|file| file as usize).filter(|file| of_tree.get(*file) == Some(&true));
+        let Some(flags) = file.and_then(|file| pattern.files[file].flags) else { continue };
         let calls = u64::from(step.count);
         match flags {
             f if f & O_APPEND != 0 => appended += calls,
@@ -369,18 +381,16 @@ fn made_anew(facts: &Facts<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Seeks on files without a name for each open, and the part of all seeks that they are.
+/// Seeks on files of the tree for each open, and the part of all seeks that they are.
 fn seeks(facts: &Facts<'_>) -> (f64, f64) {
     let pattern = &facts.profile.pattern;
     let steps = || pattern.stretches.iter().flat_map(|s| &s.steps);
     let count = |pick: &dyn Fn(&Step) -> bool| -> f64 {
         steps().filter(|s| pick(s)).map(|s| f64::from(s.count.max(1))).sum()
     };
-    let unnamed = |s: &Step| {
-        s.file.and_then(|file| pattern.files.get(file as usize)).is_some_and(|file| file.path == "?")
-    };
-    let (all, ours) =
-        (count(&|s| s.kind == StepKind::Seek), count(&|s| s.kind == StepKind::Seek && unnamed(s)));
+    let of_tree = tree_files(facts);
+    let ours = |s: &Step| s.file.is_some_and(|file| of_tree.get(file as usize) == Some(&true));
+    let (all, ours) = (count(&|s| s.kind == StepKind::Seek), count(&|s| s.kind == StepKind::Seek && ours(s)));
     let opens = count(&|s| s.kind == StepKind::Open);
     (if opens > 0.0 { ours / opens } else { 0.0 }, part(ours, all))
 }

@@ -1,4 +1,4 @@
-//! Known answers: what bursts see of three programs, and the tree that stands for their files.
+//! Known answers: what is counted of three programs, and the tree that stands for their files.
 
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
@@ -15,7 +15,7 @@ fn access(calls: u64, bytes: u64, time_ns: u64) -> Access {
     Access { calls, bytes, time_ns, ..Access::default() }
 }
 
-/// A run of a second with these calls in a burst: done, of them failed, time of each.
+/// A run of a second with these calls: done, of them failed, time of each.
 fn run(calls: &[(&str, u64, u64, u64)], unnamed: FileUse, steps: Vec<Step>, flags: u32) -> Run {
     let busy = |run: Run, operation, share| run.busy(operation, Layer::Filesystem, share);
     let run =
@@ -27,7 +27,6 @@ fn run(calls: &[(&str, u64, u64, u64)], unnamed: FileUse, steps: Vec<Step>, flag
     );
     run.calls(&[]).with(|p| {
         let sample = p.calls.as_mut().unwrap();
-        (sample.complete, sample.observed_ns) = (false, 1_000_000);
         sample.calls = calls
             .iter()
             .map(|&(name, calls, failed, each)| CallCount {
@@ -57,7 +56,7 @@ fn step(kind: StepKind, file: Option<u32>) -> Step {
     Step { kind, file, count: 1, ..Step::default() }
 }
 
-/// Each file examined, opened, examined, read to its end, closed; 100 in a folder. A burst cut the first and the last.
+/// Each file examined, opened, examined, read to its end, closed; 100 in a folder.
 fn reader() -> Run {
     let unnamed = FileUse { opens: 200, reads: access(397, 59_700, 1000), ..FileUse::default() };
     let calls = [
@@ -67,7 +66,7 @@ fn reader() -> Run {
         ("close", 201, 0, 300),
         ("getdents64", 4, 0, 9000),
     ];
-    let steps = vec![step(StepKind::Open, None), step(StepKind::Read, Some(0)), step(StepKind::Close, None)];
+    let steps = vec![step(StepKind::Open, None), step(StepKind::Read, Some(0))];
     run(&calls, unnamed, steps, 0).io((320_000, 48_000_000), (0, 0)).with(|p| {
         p.files.push(FileUse {
             path: "/data/tree/d2".into(),
@@ -245,7 +244,7 @@ fn files_beside_others_are_only_their_part() {
 #[test]
 fn where_too_little_is_known_the_reason_is_said() {
     let why = |run: Run| run.facts(baseline).unwrap_err();
-    assert!(why(reader().with(|p| p.calls = None)).contains("no recorded calls"));
+    assert!(why(reader().with(|p| p.calls = None)).contains("no counts of system calls"));
     assert!(why(reader().with(|p| p.files[0].opens = 3)).contains("too few opens"));
     assert!(why(reader().with(|p| p.files[0].reads.bytes = 1 << 40)).contains("not small"));
     assert!(why(reader().with(|p| p.files.truncate(1))).contains("not known"));

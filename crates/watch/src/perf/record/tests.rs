@@ -52,8 +52,6 @@ fn ids() -> Ids {
     ids.add(2, Role::Leaving);
     ids.add(3, Role::Trace { point: Point::BlockIssue, id: 0 });
     ids.add(4, Role::Trace { point: Point::DirtyPause, id: 0 });
-    ids.add(5, Role::Trace { point: Point::Enter, id: 0 });
-    ids.add(6, Role::Trace { point: Point::Return, id: 0 });
     ids.add(9, Role::Side);
     let block = "field:dev_t dev; offset:8; size:4; signed:0;\nfield:sector_t sector; offset:16; size:8; signed:0;\n\
         field:unsigned int nr_sector; offset:24; size:4; signed:0;\n\
@@ -61,10 +59,6 @@ fn ids() -> Ids {
         field:char comm[16]; offset:44; size:16; signed:0;";
     ids.add_reader(Reader::for_test(Point::BlockIssue, block));
     ids.add_reader(Reader::for_test(Point::DirtyPause, "field:long pause; offset:8; size:8; signed:1;"));
-    let enter = "field:long id; offset:8; size:8; signed:1;\nfield:unsigned long args[6]; offset:16; size:48; signed:0;";
-    ids.add_reader(Reader::for_test(Point::Enter, enter));
-    let exit = "field:long id; offset:8; size:8; signed:1;\nfield:long ret; offset:16; size:8; signed:1;";
-    ids.add_reader(Reader::for_test(Point::Return, exit));
     ids
 }
 
@@ -173,12 +167,7 @@ fn tracepoints() {
     assert_eq!(event(&pause(12)).2, Kind::Trace(Trace::DirtyPause { pause_ns: 12_000_000 }));
     assert_eq!(decode(&pause(-3), 0, &ids()), Decoded::Other, "a pause that was not made");
 
-    let enter: Vec<u8> = [0u64, 17, 1, 2, 3, 4, 5, 6].iter().flat_map(|w| w.to_ne_bytes()).collect();
-    let arguments = [1, 2, 3, 4, 5, 6];
-    assert_eq!(event(&raw_sample(5, &enter)).2, Kind::Trace(Trace::Enter { number: 17, arguments }));
-    let exit: Vec<u8> = [0i64, 17, -11].iter().flat_map(|w| w.to_ne_bytes()).collect();
-    assert_eq!(event(&raw_sample(6, &exit)).2, Kind::Trace(Trace::Return { number: 17, value: -11 }));
-    assert_eq!(decode(&sample_of(6, &[u64::MAX]), 0, &ids()), Decoded::Malformed);
+    assert_eq!(decode(&sample_of(4, &[u64::MAX]), 0, &ids()), Decoded::Malformed);
 }
 
 #[test]

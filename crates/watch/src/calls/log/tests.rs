@@ -1,0 +1,179 @@
+//! Known answers: records of calls, and the steps that come of them.
+
+use super::*;
+
+const REGULAR: u64 = (libc::S_IFREG as u64) << 32;
+const SOCKET: u64 = (libc::S_IFSOCK as u64) << 32;
+
+fn file(inode: u64) -> Option<FileKey> {
+    let low_half_first = u64::from_ne_bytes([1, 0, 0, 0, 0, 0, 0, 0]) == 1;
+    let key = |kind: u64| if low_half_first { kind | 8 } else { (kind >> 32) | 8 << 32 };
+    Some(FileKey([inode, key(REGULAR)]))
+}
+
+/// A call that takes 5 ns.
+fn call(number: libc::c_long, entered_ns: u64, arguments: [u64; 6], value: i64) -> CallRecord {
+    CallRecord {
+        entered_ns,
+        returned_ns: entered_ns + 5,
+        pid: 1,
+        tid: 1,
+        number: number as u32,
+        value,
+        arguments,
+        file: file(3),
+        ..CallRecord::default()
+    }
+}
+
+fn pread(entered_ns: u64, offset: u64, bytes: u64, memory: u64) -> CallRecord {
+    call(libc::SYS_pread64, entered_ns, [7, memory, bytes, offset, 0, 0], bytes as i64)
+}
+
+fn path(key: FileKey) -> Option<String> {
+    Some(format!("/{}", key.0[0]))
+}
+
+/// What comes of these calls, recorded without a gap from a time on.
+fn logged(from_ns: u64, calls: &[CallRecord]) -> (CallPattern, Durations) {
+    let mut log = CallLog::new(0, false);
+    log.begin(from_ns);
+    calls.iter().for_each(|call| log.take(call));
+    log.finish(path)
+}
+
+#[test]
+fn calls_of_one_kind_in_a_row_are_one_step_with_the_time_between() {
+    let mut calls: Vec<_> = (0..10).map(|i| pread(110 + i * 10, i * 64, 64, 0)).collect();
+    calls.push(call(libc::SYS_fdatasync, 300, [7, 0, 0, 0, 0, 0], 0));
+    let (pattern, durations) = logged(100, &calls);
+    let stretch = &pattern.stretches[0];
+    assert_eq!((stretch.steps.len(), stretch.length_ns), (2, 205));
+    let [reads, sync] = stretch.steps.as_slice() else { panic!("{stretch:?}") };
+    assert_eq!((reads.kind, reads.count, reads.place, reads.stride), (StepKind::Read, 10, Some(0), 64));
+    assert_eq!((reads.gap_ns, reads.time_ns), (10 + 9 * 5, 50));
+    assert_eq!((sync.kind, sync.argument, sync.gap_ns), (StepKind::Sync, 0, 300 - 205));
+    assert_eq!((pattern.files[0].path.as_str(), pattern.files[0].kind.as_str()), ("/3", "regular"));
+    assert_eq!((reads.file, sync.file), (Some(0), Some(0)));
+    assert_eq!(durations.by_name["pread64"].of(100), 500);
+    assert_eq!(durations.by_path["/3"][0].of(3), 15);
+    assert_eq!(durations.by_path["/3"][1].of(3), 0, "nothing was written");
+}
+
+#[test]
+fn offsets_are_those_at_which_the_calls_began() {
+    let at = |record: CallRecord, flags: i32, position: u64| CallRecord {
+        flags: flags as u32,
+        position,
+        ..record
+    };
+    let buffer = [7, 0, 100, 0, 0, 0];
+    let vector = [7, 0, 1, u64::MAX, 0, 0];
+    let calls = [
+        at(call(libc::SYS_read, 10, buffer, 100), 0, 4196),
+        at(call(libc::SYS_read, 20, [7, 0, 200, 0, 0, 0], 30), 0, 8030),
+        at(call(libc::SYS_write, 30, buffer, 100), libc::O_APPEND, 5000),
+        at(call(libc::SYS_preadv2, 40, vector, 100), 0, 600),
+        CallRecord {
+            file: Some(FileKey([9, file(9).unwrap().0[1] ^ REGULAR ^ SOCKET])),
+            ..at(call(libc::SYS_read, 50, buffer, 100), 0, 0)
+        },
+        call(libc::SYS_lseek, 60, [7, 12345, 0, 0, 0, 0], 12345),
+    ];
+    let (pattern, _) = logged(0, &calls);
+    let places: Vec<_> = pattern.stretches[0].steps.iter().map(|s| (s.kind, s.place, s.bytes)).collect();
+    let expected = [
+        (StepKind::Read, Some(4096), 100),
+        (StepKind::Read, Some(8000), 200),
+        (StepKind::Write, None, 100),
+        (StepKind::Read, Some(500), 100),
+        (StepKind::Read, None, 100),
+        (StepKind::Seek, Some(12345), 0),
+    ];
+    assert_eq!(places, expected);
+}
+
+#[test]
+fn memory_that_is_taken_for_a_read_is_fresh_once() {
+    let anonymous = libc::MAP_ANONYMOUS as u64;
+    let map =
+        |at: u64, bytes: u64, time| call(libc::SYS_mmap, time, [0, bytes, 0, anonymous, 0, 0], at as i64);
+    let unmap = |at: u64, bytes: u64, time| call(libc::SYS_munmap, time, [at, bytes, 0, 0, 0, 0], 0);
+    let calls = [
+        map(4096, 1 << 20, 10),
+        pread(20, 20, 100, 5000),
+        pread(30, 20, 100, 5000),
+        unmap(4096, 1 << 20, 40),
+        // Neither small pieces nor memory that was there before are told.
+        map(1 << 30, 4096, 50),
+        unmap(1 << 31, 4096, 60),
+    ];
+    let steps = logged(0, &calls).0.stretches.remove(0).steps;
+    let kinds: Vec<_> = steps.iter().map(|s| (s.kind, s.fresh, s.buffer_offset)).collect();
+    let offset = Some(5000 - 4096);
+    let expected = [
+        (StepKind::MmapAnon, false, None),
+        (StepKind::Read, true, offset),
+        (StepKind::Read, false, offset),
+        (StepKind::Munmap, false, None),
+    ];
+    assert_eq!(kinds, expected);
+}
+
+#[test]
+fn calls_that_fail_have_a_duration_and_no_step() {
+    let failed = CallRecord { file: None, ..call(libc::SYS_openat, 10, [0; 6], -2) };
+    let (pattern, durations) = logged(0, &[failed]);
+    assert!(pattern.stretches.is_empty());
+    assert_eq!(durations.by_name["openat"].of(2), 10);
+}
+
+#[test]
+fn a_call_that_began_before_the_window_is_left_out() {
+    let (pattern, durations) = logged(100, &[pread(99, 0, 64, 0), pread(110, 0, 64, 0)]);
+    assert_eq!(pattern.stretches[0].calls(), 1);
+    assert_eq!(durations.by_name["pread64"].of(1), 5);
+}
+
+#[test]
+fn loading_a_program_is_told_only_where_it_did_nothing_else() {
+    let mut log = CallLog::new(0, true);
+    log.begin(0);
+    log.take(&pread(10, 0, 832, 0));
+    let mut short = CallLog::new(0, true);
+    short.begin(0);
+    short.take(&pread(10, 0, 832, 0));
+    assert_eq!(short.finish(path).0.stretches[0].steps[0].bytes, 832);
+    log.take(&pread(LOADING_NS, 0, 4096, 0));
+    log.take(&pread(LOADING_NS + MAX_STRETCH_NS - 10, 4096, 4096, 0));
+    log.take(&pread(LOADING_NS + MAX_STRETCH_NS + 10, 8192, 4096, 0));
+    let stretches = log.finish(path).0.stretches;
+    assert_eq!(stretches.iter().map(Stretch::calls).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(stretches[1].steps[0].gap_ns, 15, "a stretch begins where the one before ends");
+}
+
+#[test]
+fn the_files_with_most_calls_keep_their_names() {
+    let calls: Vec<CallRecord> = (0..300)
+        .flat_map(|n| {
+            let times = if n == 299 { 3 } else { 1 };
+            (0..times)
+                .map(move |i| CallRecord { file: file(n + 1), ..pread(n * 100 + i * 10, i * 4096, 64, 0) })
+        })
+        .collect();
+    let (pattern, _) = logged(0, &calls);
+    assert_eq!(pattern.files.len(), MAX_FILES + 1);
+    assert_eq!(pattern.files[0].path, "/300");
+    assert_eq!(
+        (pattern.files[MAX_FILES].path.as_str(), pattern.files[MAX_FILES].kind.as_str()),
+        ("?", "unknown")
+    );
+    assert!(pattern.stretches[0].steps.iter().all(|step| step.file.is_some()));
+}
+
+#[test]
+fn a_stretch_is_bounded() {
+    let calls: Vec<_> =
+        (0..2 * CallPattern::MAX_STRETCH_STEPS as u64).map(|i| pread(i * 10, i * i, 1, 0)).collect();
+    assert_eq!(logged(0, &calls).0.stretches[0].steps.len(), CallPattern::MAX_STRETCH_STEPS);
+}

@@ -1,0 +1,115 @@
+//! Calls in their order, recorded as far as there is credit for them.
+
+use iowhy_core::profile::Limitation;
+
+use crate::calls::{CallLog, CallRecord, Credit};
+use crate::in_kernel::InKernel;
+use iowhy_linux::clock::monotonic_ns;
+
+/// While a window is open, records are fetched this often: the kernel's buffer holds more than the credit that may come
+/// together.
+const PACE_NS: u64 = 50_000_000;
+
+/// The windows of a watch.
+pub(super) struct Recording {
+    log: CallLog,
+    credit: Credit,
+    /// Whether a window is open.
+    open: bool,
+    next_ns: u64,
+    /// Calls that were recorded.
+    pub(super) calls: u64,
+    failed: Option<Limitation>,
+}
+
+impl Recording {
+    /// The recording of a run that begins now. `loads`: with loading its program.
+    pub(super) fn new(now: u64, loads: bool, seed: u64) -> Recording {
+        Recording {
+            log: CallLog::new(now, loads),
+            credit: Credit::new(now, seed),
+            open: false,
+            next_ns: now,
+            calls: 0,
+            failed: None,
+        }
+    }
+
+    /// When [`Recording::step`] wants to be called.
+    pub(super) fn deadline_ns(&self) -> u64 {
+        if self.failed.is_some() { u64::MAX } else { self.next_ns }
+    }
+
+    /// Opens, reads or closes a window, whichever is due.
+    pub(super) fn step(&mut self, now: u64, observer: &mut InKernel) {
+        if now < self.deadline_ns() {
+            return;
+        }
+        let done = if self.open { self.read(observer) } else { self.open(observer) };
+        if let Err(why) = done {
+            self.fail(&why);
+        }
+    }
+
+    fn fail(&mut self, why: &str) {
+        self.failed = Some(Limitation {
+            id: "call-records".to_owned(),
+            sentence: format!("the order and durations of system calls are not recorded: {why}"),
+            fix: None,
+        });
+    }
+
+    fn open(&mut self, observer: &mut InKernel) -> Result<(), String> {
+        let calls = self.credit.calls(monotonic_ns());
+        observer.open_window(calls)?;
+        let now = monotonic_ns();
+        self.log.begin(now);
+        self.open = true;
+        self.next_ns = now + PACE_NS;
+        Ok(())
+    }
+
+    fn read(&mut self, observer: &mut InKernel) -> Result<(), String> {
+        let left = self.take(observer)?;
+        let now = monotonic_ns();
+        let credit = self.credit.calls(now);
+        if left == 0 || credit == 0 {
+            self.close(observer)?;
+            self.next_ns = self.credit.next_window_ns(monotonic_ns());
+            return Ok(());
+        }
+        self.next_ns = now + PACE_NS;
+        observer.allow_records(credit)
+    }
+
+    /// Takes what was recorded. Returns how many more calls will be.
+    fn take(&mut self, observer: &mut InKernel) -> Result<u32, String> {
+        let Recording { log, calls, .. } = self;
+        let before = *calls;
+        let left = observer.take_records(&mut |record: &CallRecord| {
+            *calls += 1;
+            log.take(record);
+        });
+        self.credit.spend(self.calls - before);
+        left
+    }
+
+    fn close(&mut self, observer: &mut InKernel) -> Result<(), String> {
+        observer.close_window()?;
+        self.take(observer)?;
+        self.log.end();
+        self.open = false;
+        Ok(())
+    }
+
+    /// Ends the recording; what was logged.
+    pub(super) fn finish(mut self, observer: &mut InKernel, limitations: &mut Vec<Limitation>) -> CallLog {
+        if self.open
+            && let Err(why) = self.close(observer)
+        {
+            self.fail(&why);
+        }
+        limitations.extend(self.failed);
+        self.log
+    }
+}
