@@ -14,6 +14,7 @@ mod groups;
 mod hidden;
 mod observer;
 mod options;
+mod programs;
 mod requests;
 mod state;
 mod thread_set;
