@@ -317,6 +317,7 @@ mod tests {
             time_ns: 10.0,
             wall_ns,
             events: 1,
+            delay: crate::account::Delay::default(),
         };
         let account = Account {
             wall_ns: 20.0,

@@ -89,6 +89,8 @@ mod tests {
             time_ns: 5000.0,
             wall_ns: 5000.0,
             events: 1,
+            seen_ns: 5000.0,
+            requests: None,
         };
         let profile = Profile {
             threads: vec![Thread { name: "a;b\nc".to_owned(), ..Thread::default() }],
@@ -119,6 +121,8 @@ mod tests {
                 time_ns,
                 wall_ns: 0.0,
                 events: 1,
+                seen_ns: time_ns,
+                requests: None,
             }).collect();
             let whole: f64 = times.iter().map(|t| t.0 / 1000.0).sum();
             let text = lines(&Profile { stacks, ..Profile::default() }, &|_| "x");

@@ -117,6 +117,8 @@ mod tests {
                     time_ns: *events as f64,
                     wall_ns: 0.0,
                     events: *events,
+                    seen_ns: *events as f64,
+                    requests: None,
                 })
                 .collect(),
             ..Profile::default()

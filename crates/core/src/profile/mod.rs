@@ -13,7 +13,7 @@ pub use calls::{Access, CallCount, CallCounts, FileUse, SIZE_CLASSES, SampledSha
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
 pub use sight::{Limitation, Observer, Sight, Tier};
-pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure, RingUse};
+pub use storage::{BlockSample, DeviceTime, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure, RingUse};
 
 use schemars::JsonSchema;
 
@@ -161,6 +161,39 @@ pub struct StackTime {
     pub wall_ns: f64,
     /// Samples (running) or sleeps (blocked) that were seen with this stack.
     pub events: u64,
+    /// Part of `time_ns` that rests on recorded intervals: of sleeps with this stack, of running time also without one. The
+    /// rest is inferred: from readings, looks, similar sleeps or the time beside it.
+    #[serde(default)]
+    pub seen_ns: f64,
+    /// What requests did in the sleeps of `seen_ns`. Absent: not known, because requests were not seen, or not while blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestTime>,
+}
+
+/// Parts of sleeping time by the requests between the block layer and the devices. A thread that submitted a request which
+/// completed in its sleep waited for the last such one; any other for all requests of the program and of kernel threads.
+/// That this was what the sleep was for, its stack must tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestTime {
+    /// A request was at the device.
+    pub device_ns: f64,
+    /// Requests were in a queue of the block layer, and none was at the device.
+    pub queued_ns: f64,
+    /// Part of `queued_ns` in which a request of another program was at the same device: delay that it caused.
+    pub behind_others_ns: f64,
+    /// Part of `device_ns` in which a request of another program was there too: an upper bound of further delay.
+    pub beside_others_ns: f64,
+}
+
+impl RequestTime {
+    /// Whether it can be part of this sleeping time. `tolerance` in nanoseconds.
+    fn fits(&self, seen_ns: f64, tolerance: f64) -> bool {
+        let parts = [self.device_ns, self.queued_ns, self.behind_others_ns, self.beside_others_ns];
+        parts.iter().all(|part| *part >= 0.0)
+            && self.device_ns + self.queued_ns <= seen_ns + tolerance
+            && self.behind_others_ns <= self.queued_ns + tolerance
+            && self.beside_others_ns <= self.device_ns + tolerance
+    }
 }
 
 /// A function.
@@ -226,12 +259,28 @@ impl Profile {
         if let Some(lost) = self.stacks.iter().find(|s| s.thread as usize >= self.threads.len()) {
             return Err(format!("a stack of thread index {} that is not there", lost.thread));
         }
+        self.check_requests(tolerance)?;
         let wall: f64 = self.stacks.iter().map(|s| s.wall_ns).sum::<f64>() + self.idle_wall_ns;
         if !near(wall, self.wall_ns as f64, self.wall_ns as f64) {
             return Err(format!("wall shares sum to {wall} ns of {} ns", self.wall_ns));
         }
         self.check_threads(tolerance)?;
         self.check_cpu_time(tolerance)
+    }
+
+    /// What was seen is part of the time, and requests take part of the sleeps that were seen.
+    fn check_requests(&self, tolerance: f64) -> Result<(), String> {
+        for s in &self.stacks {
+            let slack = tolerance * s.time_ns.max(1.0);
+            if !(0.0..=s.time_ns + slack).contains(&s.seen_ns) {
+                return Err(format!("a stack of {} ns was seen for {} ns", s.time_ns, s.seen_ns));
+            }
+            let blocked = s.state == State::Blocked;
+            if s.requests.is_some_and(|r| !blocked || !r.fits(s.seen_ns, slack)) {
+                return Err(format!("requests {:?} in {:?} time of {} ns", s.requests, s.state, s.seen_ns));
+            }
+        }
+        Ok(())
     }
 
     /// No thread lives longer than the run. An entry that stands for no thread holds CPU time and nothing else.

@@ -90,14 +90,31 @@ pub struct BlockSample {
     pub device_ns: Option<f64>,
     /// Pairs the two means rest on.
     pub pairs: u64,
+    /// Time at the device of those pairs in which no request of another program was there. Absent: there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<DeviceTime>,
+    /// The same of those pairs in which one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside_others: Option<DeviceTime>,
     /// Mean number of requests in flight while at least one was.
     pub in_flight: Option<f64>,
     /// Read requests of the program that began where the one before on that device ended.
     pub own_reads_adjacent: u64,
-    /// Requests of other programs, most first.
+    /// Requests of other programs, the one that delayed the program most first, then by requests.
     pub others: Vec<OtherUser>,
     /// Whether completions could be seen (some kernels lose those that arrive on an idle CPU).
     pub completions_seen: bool,
+}
+
+/// Mean time of requests at the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceTime {
+    /// The mean.
+    pub mean_ns: f64,
+    /// Its standard error, as if the times were independent of each other.
+    pub error_ns: f64,
+    /// Requests it rests on.
+    pub n: u64,
 }
 
 /// Requests on rings of io_uring, by looks at `/proc/PID/fdinfo`: also those that a limit holds back before they reach a
@@ -110,17 +127,27 @@ pub struct RingUse {
     pub in_flight: f64,
 }
 
-/// Another program that used the same devices.
+/// Another program that used the devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherUser {
-    /// Its name.
+    /// Its name; `others` for all that are not told apart.
     pub name: String,
-    /// A thread of it.
-    pub tid: u32,
+    /// Its process number; 0 where the entry stands for several.
+    pub pid: u32,
+    /// Its command line when its first request was seen, where it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// Requests.
     pub requests: u64,
     /// Bytes.
     pub bytes: u64,
+    /// Sleeping time of the program's threads while their request was queued and one of this program was at the same
+    /// device. The threads' sleeps are added up. Absent: completions were not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind_ns: Option<u64>,
+    /// The same while both were at the device: an upper bound of the delay, because a device works for several at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside_ns: Option<u64>,
 }
 
 /// Other threads of one name that ran on the CPUs.
@@ -130,6 +157,9 @@ pub struct OtherOnCpu {
     pub name: String,
     /// The process of one of them.
     pub pid: u32,
+    /// The command line of that process when it was first seen, where it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// Whether they are threads of the kernel.
     pub kernel: bool,
     /// Part of the busy CPU time of the machine that was theirs, 0 to 1, by samples.

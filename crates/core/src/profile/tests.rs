@@ -12,6 +12,8 @@ fn one_thread() -> Profile {
         time_ns,
         wall_ns,
         events: 1,
+        seen_ns: time_ns,
+        requests: None,
     };
     Profile {
         wall_ns: 100,
@@ -52,6 +54,27 @@ fn a_profile_that_closes_passes_and_each_broken_law_is_named() {
 }
 
 #[test]
+fn requests_take_part_of_the_sleeps_that_were_seen() {
+    let with =
+        |stack: usize, seen_ns, [device_ns, queued_ns, behind_others_ns, beside_others_ns]: [f64; 4]| {
+            let mut p = one_thread();
+            p.stacks[stack].seen_ns = seen_ns;
+            p.stacks[stack].requests =
+                Some(RequestTime { device_ns, queued_ns, behind_others_ns, beside_others_ns });
+            p.check(1e-6)
+        };
+    assert_eq!(with(2, 30.0, [20.0, 10.0, 10.0, 20.0]), Ok(()));
+    assert!(with(0, 60.0, [0.0; 4]).unwrap_err().contains("Running time"));
+    for broken in
+        [[25.0, 10.0, 0.0, 0.0], [20.0, 5.0, 6.0, 0.0], [20.0, 5.0, 0.0, 21.0], [-1.0, 0.0, 0.0, 0.0]]
+    {
+        assert!(with(2, 30.0, broken).is_err(), "{broken:?}");
+    }
+    assert!(with(2, 20.0, [20.0, 10.0, 0.0, 0.0]).is_err(), "in more time than was seen");
+    assert!(with(2, 31.0, [0.0; 4]).is_err(), "more was seen than there was");
+}
+
+#[test]
 fn threads_live_no_longer_than_the_run_and_an_entry_of_no_thread_is_cpu_time() {
     let mut p = one_thread();
     p.wall_ns = 80;
@@ -60,7 +83,13 @@ fn threads_live_no_longer_than_the_run_and_an_entry_of_no_thread_is_cpu_time() {
     let nobody = |tid, count| {
         let mut p = one_thread();
         p.threads.push(Thread { tid, count, lifetime_ns: 20, running_ns: 20, ..Thread::default() });
-        p.stacks.push(StackTime { thread: 1, time_ns: 20.0, wall_ns: 0.0, ..p.stacks[0].clone() });
+        p.stacks.push(StackTime {
+            thread: 1,
+            time_ns: 20.0,
+            seen_ns: 20.0,
+            wall_ns: 0.0,
+            ..p.stacks[0].clone()
+        });
         (p.check(1e-6).is_ok(), p.thread_count())
     };
     assert_eq!([nobody(0, 0), nobody(7, 0), nobody(7, 1)], [(true, 1), (false, 1), (true, 2)]);

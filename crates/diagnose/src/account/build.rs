@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use iowhy_core::layer::{Layer, Ledger};
-use iowhy_core::profile::{BlockSample, Profile, StackTime, State, SymbolId};
+use iowhy_core::profile::{Profile, StackTime, State, SymbolId};
 
 use super::site::{Sites, sorted};
-use super::{Account, Entry, Sum};
+use super::{Account, Delay, Entry, Sum};
 use crate::classify::{Class, Classifier, Operation, Wait};
 
 /// A gap between stacks and threads below this part of the whole is rounding.
@@ -17,13 +17,14 @@ const ROUNDING: f64 = 1e-9;
 /// - Queued time has the layer [`Layer::CpuQueue`], whatever its stack.
 /// - Time whose stack was not seen, and time whose stack holds no function of the table, is [`Layer::Unexplained`];
 ///   [`Account::unseen_share`] and [`Account::unknown_symbols_share`] keep the two apart.
-/// - Waits for data from or to the device are split between [`Layer::Block`] and [`Layer::Device`] in the ratio of the
-///   mean times that requests queued and were served, where both were seen.
+/// - Waits that requests end are split by what requests did in those very sleeps ([`StackTime::requests`]): at the device
+///   ([`Layer::Device`]), in a queue ([`Layer::Block`]), and the rest, which keeps the layer of the wait. Sleeps with the
+///   same stack that were not recorded are split in the same proportions. All other waits are never split: a busy disk
+///   beside them proves nothing.
 /// - Where the stacks of a profile do not sum to its threads, the difference is [`Layer::Unexplained`] in
 ///   [`Account::layers`], with its sign.
 pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
     let mut meanings = Meanings { profile, classifier, seen: HashMap::new() };
-    let queue_share = profile.block.as_ref().and_then(queue_share);
     let mut sums: HashMap<(u32, Class, bool), Sum> = HashMap::new();
     let mut sites = Sites::default();
     let (mut unseen_ns, mut unknown_ns) = (0.0, 0.0);
@@ -34,19 +35,18 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
             *(if stack.known { &mut unknown_ns } else { &mut unseen_ns }) += stack.time_ns;
         }
         sites.add(profile, stack, class);
-        let mut book = |class, share: f64, events| {
-            sums.entry((stack.thread, class, busy)).or_default().add(
-                stack.time_ns * share,
-                stack.wall_ns * share,
-                events,
-            );
+        let mut book = |layer, share: f64, events, delay| {
+            let sum = sums.entry((stack.thread, Class { layer, ..class }, busy)).or_default();
+            sum.add(stack.time_ns * share, stack.wall_ns * share, events);
+            sum.add_delay(delay);
         };
-        match queue_share {
-            Some(share) if matches!(class.wait, Some(Wait::DeviceRead | Wait::DeviceWrite)) => {
-                book(class, 1.0 - share, stack.events);
-                book(Class { layer: Layer::Block, ..class }, share, 0);
+        match Parts::of(stack, class) {
+            Some(Parts { device, queued, delay }) => {
+                book(Layer::Device, device, 0, Delay { behind_ns: 0.0, ..delay });
+                book(Layer::Block, queued, 0, Delay { beside_ns: 0.0, ..delay });
+                book(class.layer, (1.0 - device - queued).max(0.0), stack.events, Delay::default());
             }
-            _ => book(class, 1.0, stack.events),
+            None => book(class.layer, 1.0, stack.events, Delay::default()),
         }
     }
     let thread_ns = profile.thread_ns() as f64;
@@ -60,7 +60,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         entries,
         unknown_symbols_share: share(unknown_ns),
         unseen_share: share(unseen_ns),
-        queue_share,
+        seen_share: share(profile.stacks.iter().map(|s| s.seen_ns).sum()).min(1.0),
         sites: sites.sorted(),
     }
 }
@@ -93,11 +93,43 @@ fn unseen(state: State) -> Class {
     Class { operation: Operation::Unknown, layer, wait }
 }
 
-/// Part of the time between the block layer and completion that requests spent in its queue.
-fn queue_share(block: &BlockSample) -> Option<f64> {
-    let (queue, device) = (block.queue_ns?, block.device_ns?);
-    let fits = queue >= 0.0 && device >= 0.0 && queue + device > 0.0 && (queue + device).is_finite();
-    fits.then(|| queue / (queue + device))
+/// What requests did in a wait, as shares of it.
+struct Parts {
+    device: f64,
+    queued: f64,
+    /// Thread time.
+    delay: Delay,
+}
+
+impl Parts {
+    /// `None`: it is not known, or the wait does not end with a request.
+    fn of(stack: &StackTime, class: Class) -> Option<Parts> {
+        let requests = stack.requests.filter(|_| class.wait.is_some_and(ends_with_a_request))?;
+        let share = |part_ns: f64| (part_ns / stack.seen_ns).clamp(0.0, 1.0);
+        if stack.seen_ns.is_nan() || stack.seen_ns <= 0.0 {
+            return None;
+        }
+        let device = share(requests.device_ns);
+        let delay = Delay {
+            behind_ns: share(requests.behind_others_ns) * stack.time_ns,
+            beside_ns: share(requests.beside_others_ns) * stack.time_ns,
+        };
+        Some(Parts { device, queued: share(requests.queued_ns).min(1.0 - device), delay })
+    }
+}
+
+/// Whether a request to a device ends this wait, whoever submitted it.
+fn ends_with_a_request(wait: Wait) -> bool {
+    matches!(
+        wait,
+        Wait::DeviceRead
+            | Wait::DeviceWrite
+            | Wait::DataWriteback
+            | Wait::CacheFlush
+            | Wait::Journal
+            | Wait::JournalSpace
+            | Wait::Completion
+    )
 }
 
 /// Books entries by layer and closes against the threads' own times.

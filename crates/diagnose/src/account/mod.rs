@@ -30,9 +30,20 @@ pub struct Entry {
     pub time_ns: f64,
     /// Its part of the wall clock (0 for waits off the path).
     pub wall_ns: f64,
-    /// Samples or sleeps it rests on; 0 for the part of a wait that was booked to another layer (see
-    /// [`Account::queue_share`]).
+    /// Samples or sleeps it rests on; 0 for the part of a wait that is booked to another layer than the rest of it (see
+    /// [`account`](account())).
     pub events: u64,
+    /// Part of `time_ns` that other programs may have caused.
+    pub delay: Delay,
+}
+
+/// Thread time of waits in which requests of other programs were in the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Delay {
+    /// The request was queued while one of another program was at the same device: others caused it.
+    pub behind_ns: f64,
+    /// The request was at the device together with one of another program: others caused at most this.
+    pub beside_ns: f64,
 }
 
 /// A sum of entries.
@@ -44,6 +55,8 @@ pub struct Sum {
     pub wall_ns: f64,
     /// Samples or sleeps.
     pub events: u64,
+    /// What other programs may have caused of it.
+    pub delay: Delay,
 }
 
 /// The account of a whole run.
@@ -63,10 +76,9 @@ pub struct Account {
     pub unknown_symbols_share: f64,
     /// Thread time of which no stack was seen, as a share of `thread_ns`.
     pub unseen_share: f64,
-    /// Part of the waits for the device that was booked to [`Layer::Block`] instead, because requests were seen to
-    /// queue for that part of their time before the device got them. `None`: the two could not be told apart, and all
-    /// of it is booked to [`Layer::Device`].
-    pub queue_share: Option<f64>,
+    /// Thread time that rests on recorded intervals, as a share of `thread_ns`. The rest was inferred
+    /// ([`Account::inferred_share`]).
+    pub seen_share: f64,
     /// Where in the program its operations were called, greatest thread time first; only stacks whose user frames
     /// could be followed out of the system's libraries.
     pub sites: Vec<Site>,
@@ -79,6 +91,12 @@ impl Sum {
         self.wall_ns += wall_ns;
         self.events = self.events.saturating_add(events);
     }
+
+    /// Adds delay within that time.
+    fn add_delay(&mut self, delay: Delay) {
+        self.delay.behind_ns += delay.behind_ns;
+        self.delay.beside_ns += delay.beside_ns;
+    }
 }
 
 impl Account {
@@ -87,8 +105,14 @@ impl Account {
         let mut sum = Sum::default();
         for e in self.entries.iter().filter(|e| pick(e)) {
             sum.add(e.time_ns, e.wall_ns, e.events);
+            sum.add_delay(e.delay);
         }
         sum
+    }
+
+    /// Thread time that was inferred from readings, looks, similar sleeps or the time beside it, as a share of `thread_ns`.
+    pub fn inferred_share(&self) -> f64 {
+        if self.thread_ns > 0.0 { (1.0 - self.seen_share).clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// All time of an operation.

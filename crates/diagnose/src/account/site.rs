@@ -68,6 +68,7 @@ pub(super) fn sorted(sums: Booked) -> Vec<Entry> {
             time_ns: sum.time_ns,
             wall_ns: sum.wall_ns,
             events: sum.events,
+            delay: sum.delay,
         })
         .collect();
     entries.sort_by(|a, b| {

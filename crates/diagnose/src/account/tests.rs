@@ -1,6 +1,6 @@
 //! Conservation: whatever the profile, no time is made or lost. And one known account.
 
-use iowhy_core::profile::{BlockSample, Profile, StackTime, State, Symbol, Thread};
+use iowhy_core::profile::{Profile, RequestTime, StackTime, State, Symbol, Thread};
 use proptest::prelude::*;
 
 use super::*;
@@ -50,6 +50,8 @@ fn profile(pieces: &[Piece], idle_wall_ns: u32) -> Profile {
             time_ns,
             wall_ns,
             events: 1,
+            seen_ns: time_ns,
+            requests: None,
         });
     }
     p.wall_ns = wall.round() as u64;
@@ -87,14 +89,15 @@ proptest! {
     fn no_time_is_made_or_lost(
         pieces in pieces(),
         idle in 0u32..1_000_000,
-        means in prop::option::of((0.0..1e6f64, 0.0..1e6f64)),
+        shares in (0.0..1.0f64, 0.0..1.0f64, 0.0..1.0f64),
     ) {
         let mut p = profile(&pieces, idle);
-        p.block = means.map(|(queue, device)| BlockSample {
-            queue_ns: Some(queue),
-            device_ns: Some(device),
-            ..BlockSample::default()
-        });
+        for stack in p.stacks.iter_mut().filter(|s| s.state == State::Blocked) {
+            stack.seen_ns *= shares.0;
+            let (device_ns, queued_ns) = (stack.seen_ns * shares.1, stack.seen_ns * (1.0 - shares.1) * shares.2);
+            let (behind_others_ns, beside_others_ns) = (queued_ns * shares.1, device_ns * shares.2);
+            stack.requests = Some(RequestTime { device_ns, queued_ns, behind_others_ns, beside_others_ns });
+        }
         let a = account(&p, &Classifier::new());
         prop_assert!(near(a.layers.total_ns(), p.thread_ns() as f64));
         let all = a.sum(|_| true);
@@ -106,6 +109,8 @@ proptest! {
         for t in a.threads() {
             prop_assert!(near(t.layers.total_ns(), p.threads[t.thread as usize].lifetime_ns as f64));
         }
+        prop_assert!(a.entries.iter().all(|e| e.delay.behind_ns + e.delay.beside_ns <= e.time_ns * (1.0 + 1e-9)));
+        prop_assert!(near(a.seen_share * a.thread_ns, p.stacks.iter().map(|s| s.seen_ns).sum()));
         let waits: f64 = a.waits().iter().map(|(_, sum)| sum.time_ns).sum();
         let blocked: u64 = p.threads.iter().map(|t| t.blocked_ns).sum();
         prop_assert!(near(waits, blocked as f64));
@@ -146,7 +151,7 @@ fn a_known_profile_has_its_known_account() {
     let mut p = profile(&pieces, 7);
     let classifier = Classifier::new();
     let a = account(&p, &classifier);
-    assert_eq!((a.thread_ns, a.wall_ns, a.queue_share), (1560.0, 607.0, None));
+    assert_eq!((a.thread_ns, a.wall_ns, a.seen_share), (1560.0, 607.0, 1.0));
     let layer = |a: &Account, l| (a.layers.get(l).busy_ns, a.layers.get(l).wait_ns);
     assert_eq!(layer(&a, Layer::Program), (100.0, 0.0));
     assert_eq!(layer(&a, Layer::Copy), (50.0, 0.0));
@@ -166,11 +171,24 @@ fn a_known_profile_has_its_known_account() {
         [("t1", "take", 900.0), ("t0", "load", 400.0), ("t0", "main", 100.0), ("t0", "load", 50.0)]
     );
 
-    p.block = Some(BlockSample { queue_ns: Some(30.0), device_ns: Some(90.0), ..BlockSample::default() });
+    // Half of the reads was recorded; the same requests beside the pipe prove nothing.
+    let requests = Some(RequestTime {
+        device_ns: 150.0,
+        queued_ns: 50.0,
+        behind_others_ns: 20.0,
+        beside_others_ns: 30.0,
+    });
+    for stack in p.stacks.iter_mut().filter(|s| s.state == State::Blocked && s.time_ns >= 400.0) {
+        (stack.seen_ns, stack.requests) = (stack.time_ns / 2.0, requests);
+    }
     let a = account(&p, &classifier);
-    assert_eq!(a.queue_share, Some(0.25));
     assert_eq!((layer(&a, Layer::Device), layer(&a, Layer::Block)), ((0.0, 300.0), (0.0, 100.0)));
-    assert_eq!(a.wait(Wait::DeviceRead).time_ns, 400.0);
+    assert_eq!(layer(&a, Layer::Elsewhere), (0.0, 900.0));
+    let reads = a.wait(Wait::DeviceRead);
+    assert_eq!((reads.time_ns, reads.events), (400.0, 1));
+    assert_eq!(a.sum(|_| true).delay, Delay { behind_ns: 40.0, beside_ns: 60.0 });
+    assert!(near(a.seen_share, (1560.0 - 200.0 - 450.0) / 1560.0));
+    assert!(near(a.seen_share + a.inferred_share(), 1.0));
 }
 
 #[test]
@@ -190,9 +208,10 @@ fn a_profile_that_makes_no_sense_is_survived() {
     p.stacks[0].thread = 99;
     p.stacks[0].kernel = vec![77];
     p.stacks[0].user = vec![78];
-    p.block = Some(BlockSample { queue_ns: Some(f64::NAN), device_ns: Some(-1.0), ..BlockSample::default() });
+    p.stacks[0].seen_ns = f64::NAN;
+    p.stacks[0].requests =
+        Some(RequestTime { device_ns: f64::NAN, queued_ns: -1.0, ..RequestTime::default() });
     let a = account(&p, &Classifier::new());
-    assert_eq!(a.queue_share, None);
     assert_eq!(a.layers.get(Layer::Unexplained).wait_ns, 5.0);
     assert_eq!(account(&Profile::default(), &Classifier::new()), Account::default());
 }

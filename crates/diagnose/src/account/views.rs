@@ -59,6 +59,7 @@ impl Account {
             let Some(key) = key(e) else { continue };
             let (sum, ledger) = groups.entry(key).or_default();
             sum.add(e.time_ns, e.wall_ns, e.events);
+            sum.add_delay(e.delay);
             let (busy, wait) = if e.busy { (e.time_ns, 0.0) } else { (0.0, e.time_ns) };
             ledger.add(e.class.layer, busy, wait);
         }

@@ -71,6 +71,8 @@ mod tests {
                         time_ns: 1e6,
                         wall_ns: 1e6,
                         events,
+                        seen_ns: 1e6,
+                        requests: None,
                     }];
                 })
                 .facts(|f| f.faults_are_of_files())

@@ -87,7 +87,12 @@ pub(super) fn rank(findings: &mut Vec<Finding>) {
     let others = others.map(|at| findings.remove(at));
     findings.sort_by(|a, b| gain(b).total_cmp(&gain(a)).then_with(|| b.share.total_cmp(&a.share)));
     if let Some(others) = others {
-        let clearly_more = findings.first().is_none_or(|f| gain(&others) > OTHERS_FIRST * gain(f));
+        // A cause whose gain is not known is compared by its share of the time.
+        let more_than = |f: &Finding| match f.gain {
+            Some(_) => gain(&others) > OTHERS_FIRST * gain(f),
+            None => weight(&others) > f.share,
+        };
+        let clearly_more = findings.first().is_none_or(more_than);
         let at = findings.iter().position(|f| gain(f) < gain(&others)).unwrap_or(findings.len());
         findings.insert(if clearly_more { 0 } else { at.max(1) }, others);
     }
@@ -130,6 +135,31 @@ mod tests {
             assert!(!reaches(*a, *a, EXPLAINS.len().min(8)), "{a:?} explains itself");
         }
         assert!(EXPLAINS.iter().all(|(a, b)| a.is_repairable() && b.is_repairable()));
+    }
+
+    #[test]
+    fn others_come_after_a_greater_cause_whose_gain_is_not_known() {
+        let finding = |id, share, gain: Option<f64>| Finding {
+            id,
+            share,
+            sentence: String::new(),
+            evidence: vec![],
+            advice: String::new(),
+            gain: gain.map(|g| iowhy_core::finding::Gain {
+                predicted: g,
+                low: g,
+                high: g,
+                open_above: false,
+            }),
+            undecided: false,
+        };
+        let first = |share| {
+            let syncs = finding(F::SyncPerWrite, share, None);
+            let mut both = vec![finding(F::NoisyNeighbour, 0.09, Some(1.1)), syncs];
+            rank(&mut both);
+            both[0].id
+        };
+        assert_eq!([first(0.98), first(0.05)], [F::SyncPerWrite, F::NoisyNeighbour]);
     }
 
     #[test]

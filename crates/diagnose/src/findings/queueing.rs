@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::Profile;
 
-use crate::account::{Account, Entry, Sum};
+use crate::account::{Account, Delay, Entry, Sum};
 use crate::classify::Operation;
 
 /// The entries with all queueing in its place. What belongs to nothing (a thread of which nothing else was seen) stays
@@ -54,7 +54,7 @@ pub(super) fn shared_out(profile: &Profile, account: &Account) -> Vec<Entry> {
         for (index, part) in parts {
             // An entry of its own: a sleep off the path takes no wall time, the queueing after it does.
             let (time_ns, wall_ns) = (part * queue.time_ns, part * queue.wall_ns);
-            entries.push(Entry { time_ns, wall_ns, events: 0, ..raw[index] });
+            entries.push(Entry { time_ns, wall_ns, events: 0, delay: Delay::default(), ..raw[index] });
         }
     }
     entries

@@ -13,7 +13,7 @@ use iowhy_core::profile::{
 };
 
 use super::{Facts, judge};
-use crate::account::{Account, Entry};
+use crate::account::{Account, Delay, Entry};
 use crate::classify::{Class, Operation, Wait};
 
 /// Builds a run.
@@ -42,7 +42,8 @@ impl Run {
         let time_ns = share * self.wall_s * 1e9;
         let off_path = class.wait.is_some_and(|w| !w.on_path());
         let wall_ns = if off_path { 0.0 } else { time_ns };
-        self.entries.push(Entry { thread: self.thread, class, busy, time_ns, wall_ns, events });
+        let (thread, delay) = (self.thread, Delay::default());
+        self.entries.push(Entry { thread, class, busy, time_ns, wall_ns, events, delay });
         self
     }
 
@@ -66,6 +67,13 @@ impl Run {
     pub fn sleeps(self, operation: Operation, wait: Wait, share: f64, sleeps: u64) -> Run {
         let layer = wait.layer().unwrap_or(Layer::Elsewhere);
         self.entry(Class { operation, layer, wait: Some(wait) }, false, share, sleeps)
+    }
+
+    /// Of the wait that was added last, these parts behind and beside requests of others.
+    pub fn delayed(mut self, behind: f64, beside: f64) -> Run {
+        let last = self.entries.last_mut().expect("a wait comes first");
+        last.delay = Delay { behind_ns: behind * last.time_ns, beside_ns: beside * last.time_ns };
+        self
     }
 
     /// Runnable without a CPU, in its own code.

@@ -277,7 +277,15 @@ prop_compose! {
             own_reads_adjacent: numbers[19].min(numbers[17]),
             own_read_ahead_bytes: numbers[20],
             in_flight: Some(numbers[21] as f64 / 16.0),
-            others: vec![OtherUser { name: "x".into(), tid: 1, requests: numbers[22], bytes: numbers[23] }],
+            others: vec![OtherUser {
+                name: "x".into(),
+                pid: 1,
+                requests: numbers[22],
+                bytes: numbers[23],
+                behind_ns: Some(numbers[13]),
+                beside_ns: Some(numbers[14]),
+                ..OtherUser::default()
+            }],
             ..BlockSample::default()
         });
         run.profile.calls = flags[7].then(|| CallCounts {

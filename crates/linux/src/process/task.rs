@@ -101,6 +101,20 @@ pub fn name(reader: &mut Reader, pid: u32, tid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(text.strip_suffix(b"\n").unwrap_or(text)).into_owned())
 }
 
+/// Characters of a command line that name it; longer ones are cut.
+const MAX_COMMAND: usize = 200;
+
+/// Command line of a process, arguments separated by blanks and cut to [`MAX_COMMAND`] characters; `None` for kernel threads,
+/// zombies, and where it is not for us to see.
+pub fn command_line(reader: &mut Reader, pid: u32) -> Option<String> {
+    let text = reader.read(format_args!("/proc/{pid}/cmdline"))?;
+    let text = text.strip_suffix(b"\0").unwrap_or(text);
+    let blanks: Vec<u8> = text.iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
+    let words = String::from_utf8_lossy(&blanks);
+    let cut = words.char_indices().nth(MAX_COMMAND).map(|(at, _)| format!("{}...", &words[..at]));
+    Some(cut.unwrap_or_else(|| words.into_owned())).filter(|words| !words.is_empty())
+}
+
 /// Path of the program that a process executes; `None` for kernel threads, zombies, and where it is not for us to see.
 /// The file may be gone: the kernel then adds ` (deleted)`.
 pub fn program(pid: u32) -> Option<String> {
@@ -218,6 +232,10 @@ mod tests {
         assert_eq!(stat(&mut reader, pid, tid).unwrap().parent, std::os::unix::process::parent_id());
         assert!(process_stat(&mut reader, pid).unwrap().threads >= 1);
         assert!(program(pid).is_some() && name(&mut reader, pid, tid).is_some());
+        let command = command_line(&mut reader, pid).unwrap();
+        assert!(command.starts_with(&std::env::args().next().unwrap()[..10]), "{command}");
+        assert!(!command.contains('\0') && command.chars().count() <= MAX_COMMAND + 3);
+        assert_eq!(command_line(&mut reader, u32::MAX), None);
         let Some(before) = schedstat(&mut reader, pid, tid) else {
             eprintln!("skipped: the kernel keeps no schedstat");
             return;

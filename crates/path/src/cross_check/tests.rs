@@ -51,6 +51,8 @@ fn profile(pieces: &[(State, &[&str], u64, u64)]) -> Profile {
             time_ns: *time as f64,
             wall_ns: *time as f64,
             events: *events,
+            seen_ns: *time as f64,
+            requests: None,
         });
     }
     p

@@ -13,6 +13,7 @@ use iowhy_core::units;
 use super::counted::reap;
 use super::counting;
 use super::event_loop::EventLoop;
+use super::programs::Programs;
 use super::state::State;
 use crate::child::{Adoption, Child};
 use crate::perf::{self, Counts};
@@ -23,7 +24,6 @@ use iowhy_linux::file_facts::identity;
 use iowhy_linux::pressure;
 use iowhy_linux::process::counters::{of_thread, since};
 use iowhy_linux::process::{task, tree};
-use iowhy_linux::reader::Reader;
 
 /// What was read at the end, for the profile.
 struct Last {
@@ -217,7 +217,7 @@ impl EventLoop<'_> {
         };
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
         let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
-        let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
+        let others = others_on_cpu(&parts.ticks, self.state.programs.get_mut());
         let run_time = units::time(parts.wall_ns as f64);
         let hidden = self.state.hidden.limitations(file.as_deref().map(|file| (file, run_time)));
         self.limitations.splice(0..0, hidden);
@@ -264,7 +264,7 @@ impl EventLoop<'_> {
             pattern: identified(pattern, &files),
             files,
             devices,
-            block: block.map(|b| b.finish()),
+            block: block.map(|b| b.finish(parts.charges.as_ref())),
             rings,
             pressure,
             groups: limited,
@@ -303,21 +303,18 @@ const MAX_OTHERS: usize = 8;
 
 /// Whom the clock hit beside the program, pooled by the name of the process: threads of a compiler have names of their own.
 /// The watcher is not among them.
-fn others_on_cpu(ticks: &Ticks, reader: &mut Reader) -> Vec<OtherOnCpu> {
+fn others_on_cpu(ticks: &Ticks, programs: &mut Programs) -> Vec<OtherOnCpu> {
     let all = ticks.own + ticks.kernel + ticks.others;
     let ours = std::process::id();
     let mut names: HashMap<String, OtherOnCpu> = HashMap::new();
-    let first_threads = ticks.by_task.iter().filter(|task| task.pid == task.tid && task.name.is_some());
-    let mut processes: HashMap<u32, Option<String>> =
-        first_threads.map(|task| (task.pid, task.name.clone())).collect();
     for task in ticks.by_task.iter().filter(|task| task.pid != ours) {
-        let first = processes.entry(task.pid).or_insert_with(|| task::name(reader, task.pid, task.pid));
-        let own = || task.name.clone().or_else(|| task::name(reader, task.pid, task.tid));
+        let known = programs.meet(task.pid);
         // One that is gone stays without a name, and is left out: it can be named to nobody.
-        let Some(name) = first.clone().or_else(own) else { continue };
+        let Some(name) = known.name.or_else(|| task.name.clone()) else { continue };
         let entry = names.entry(name).or_insert_with_key(|name| OtherOnCpu {
             name: name.clone(),
             pid: task.pid,
+            command: known.command,
             kernel: task.kernel,
             ..OtherOnCpu::default()
         });

@@ -13,6 +13,7 @@ mod groups;
 mod hidden;
 mod observer;
 mod options;
+mod programs;
 mod recording;
 mod requests;
 mod state;

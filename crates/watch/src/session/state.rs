@@ -4,7 +4,7 @@
 //! older events have been handed on: the time line gets everything in the order of its time.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -12,22 +12,16 @@ use super::counted::Counted;
 use super::files::Files;
 use super::groups::GroupsSeen;
 use super::hidden::Hidden;
+use super::programs::{Owners, Programs};
 use super::thread_set::ThreadSet;
-use crate::block::{BlockTracer, Owner};
+use crate::block::BlockTracer;
 use crate::event::{Event, Kind, Trace};
 use crate::symbols::{Background, Symbols};
 use crate::timeline::{Begin, Existing, Found, Parts, ThreadTotal, Timeline, Totals};
-use iowhy_linux::process::task;
 use iowhy_linux::reader::Reader;
 
 /// Notes that may wait. More than this come only when records do not: then they go on at once.
 const MAX_NOTES: usize = 8192;
-
-/// Tasks of others that are remembered as kernel threads or not.
-const MAX_TASKS: usize = 4096;
-
-/// Parent of all kernel threads (kthreadd).
-const KTHREADD: u32 = 2;
 
 /// Something that was read at a known time.
 pub(super) enum What {
@@ -93,16 +87,10 @@ pub(super) struct State<'a> {
     root_exit_ns: Option<u64>,
     /// The last thread of the command is its first one and is ending: the time line keeps it until the end.
     root_ending: bool,
-    kernel_threads: RefCell<KernelThreads>,
+    /// Other programs at work.
+    pub(super) programs: RefCell<Programs>,
     /// CPU time of the thread that read the kernel's names.
     pub(super) names_cpu_ns: Arc<AtomicU64>,
-}
-
-/// Which tasks of others are kernel threads.
-#[derive(Default)]
-struct KernelThreads {
-    reader: Reader,
-    kernel: HashMap<u32, bool>,
 }
 
 impl<'a> State<'a> {
@@ -135,7 +123,7 @@ impl<'a> State<'a> {
             root_threads: 1,
             root_exit_ns: None,
             root_ending: false,
-            kernel_threads: RefCell::default(),
+            programs: RefCell::default(),
             names_cpu_ns: Arc::default(),
         }
     }
@@ -193,6 +181,7 @@ impl<'a> State<'a> {
             switches: opening.switches,
             kernel_stacks: opening.kernel_stacks,
             symbols: self.symbols.take().unwrap_or_else(Symbols::of_this_machine),
+            requests: self.block.is_some(),
         }));
         if opening.until_exec_of.is_some() {
             // The state of the command from while it was held.
@@ -282,6 +271,7 @@ impl<'a> State<'a> {
             }
             Kind::Trace(trace) => return self.trace(event, trace),
             Kind::Name { exec: true, name } => {
+                self.programs.get_mut().executes(event.pid);
                 if self.root == Some(event.pid) || self.threads.contains(event.tid) {
                     self.hidden.executes(event.pid, name);
                 }
@@ -304,6 +294,9 @@ impl<'a> State<'a> {
         let ending = tick && self.root_ending && Some(event.tid) == self.root;
         let outside = event.time_ns < self.start_ns || (self.is_over(event.time_ns) && !ending);
         let dropped = outside && (switch || tick);
+        if tick && !outside && !self.threads.contains(event.tid) {
+            self.programs.get_mut().meet(event.pid);
+        }
         if !outside && (tick || matches!(event.kind, Kind::Out { .. })) && self.threads.contains(event.tid) {
             *if tick { &mut self.own_ticks } else { &mut self.own_switches } += 1;
         }
@@ -345,17 +338,12 @@ impl<'a> State<'a> {
                 }
             }
             Trace::BlockInsert(_) | Trace::BlockIssue(_) | Trace::BlockComplete(_) => {
-                let (threads, kernel_threads) = (&self.threads, &self.kernel_threads);
+                // Readings of earlier moments end sleeps, too.
+                self.settle(event.time_ns);
+                let in_flight = self.line.as_mut().and_then(Timeline::requests);
+                let tasks = Owners { threads: &self.threads, programs: &self.programs };
                 if let Some(block) = &mut self.block {
-                    block.event(event, &|pid, tid, _name| {
-                        if threads.contains(tid) {
-                            Owner::Own
-                        } else if kernel_threads.borrow_mut().is_kernel(pid) {
-                            Owner::Kernel
-                        } else {
-                            Owner::Other
-                        }
-                    });
+                    block.event(event, &tasks, in_flight);
                 }
             }
         }
@@ -393,24 +381,10 @@ impl<'a> State<'a> {
                     threads: self.last_times.map(last).into_iter().collect(),
                     cpu_ns,
                     first_thread_ns: self.last_times.map(|(_, ran, _)| ran.saturating_sub(before_exec_ns)),
+                    completions_seen: self.block.as_ref().is_some_and(BlockTracer::completions_seen),
                 })
             }
             None => Parts::default(),
         }
-    }
-}
-
-impl KernelThreads {
-    fn is_kernel(&mut self, pid: u32) -> bool {
-        if let Some(known) = self.kernel.get(&pid) {
-            return *known;
-        }
-        let kernel = pid == KTHREADD
-            || task::process_stat(&mut self.reader, pid).is_some_and(|s| s.parent == KTHREADD);
-        if self.kernel.len() >= MAX_TASKS {
-            self.kernel.clear();
-        }
-        self.kernel.insert(pid, kernel);
-        kernel
     }
 }

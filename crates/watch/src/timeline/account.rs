@@ -6,6 +6,7 @@
 
 use super::hash::FastMap;
 use super::stacks::StackId;
+use crate::block::Split;
 
 /// What a tally is about. Sleeps are kept by class of length: short ones and long ones have different stacks.
 pub(super) type Kind = u8;
@@ -35,6 +36,8 @@ pub(super) struct Tally {
     pub(super) events: u64,
     /// Gap time that was given to it.
     pub(super) gap_ns: f64,
+    /// What requests did in its sleeps, where those are followed.
+    pub(super) split: Split,
     window: u32,
     in_window_ns: u64,
     before_ns: u64,
@@ -145,6 +148,15 @@ impl Account {
         *tallies += self.tallies.len() - before;
     }
 
+    /// Adds what requests did in a sleep that was booked under this stack.
+    #[inline]
+    pub(super) fn add_split(&mut self, key: (StackId, Kind), split: Split) {
+        // Where there are too many tallies, its stack was forgotten, and what requests did is forgotten with it.
+        if let Some(t) = self.tallies.get_mut(&key) {
+            t.split.add(split);
+        }
+    }
+
     /// All gap time, settled.
     pub(super) fn gap_total_ns(&self) -> f64 {
         let given: f64 = self.tallies.values().map(|t| t.gap_ns).sum();
@@ -235,6 +247,7 @@ impl Account {
             mine.wall_ns += t.wall_ns;
             mine.events += t.events;
             mine.gap_ns += t.gap_ns;
+            mine.split.add(t.split);
         }
         before - self.tallies.len()
     }

@@ -1,6 +1,8 @@
 //! One living thread: what it does now, since when, and what was measured of it so far.
 
+use super::account::Kind;
 use super::stacks::{StackId, UNKNOWN};
+use crate::block::Marks;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,10 @@ pub(super) struct Live {
     pub(super) look: Option<Looked>,
     /// What it did when recording stopped.
     pub(super) before: (Doing, StackId),
+    /// Where the present sleep began; how much of it was booked, and the last part under which kind.
+    pub(super) marks: Marks,
+    pub(super) asleep_ns: u64,
+    pub(super) asleep_kind: Kind,
 }
 
 impl Live {
@@ -95,6 +101,9 @@ impl Live {
             reading: None,
             look: None,
             before: (Doing::Unseen, UNKNOWN),
+            marks: Marks::default(),
+            asleep_ns: 0,
+            asleep_kind: 0,
         }
     }
 }

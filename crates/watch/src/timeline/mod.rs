@@ -23,8 +23,11 @@ mod windows;
 
 pub use ticks::{TaskTicks, Ticks};
 
+use std::collections::HashMap;
+
 use iowhy_core::profile::{Process, StackTime, Symbol, Thread};
 
+use crate::block::{Charge, InFlight};
 use crate::event::{Event, Kind, RELEASED};
 use crate::symbols::Symbols;
 use accounts::Accounts;
@@ -48,6 +51,8 @@ pub struct Begin<'a> {
     pub kernel_stacks: bool,
     /// Names of functions.
     pub symbols: Symbols,
+    /// Whether block requests are seen: [`Timeline::requests`] gets them.
+    pub requests: bool,
 }
 
 /// What a look at a thread found.
@@ -85,6 +90,8 @@ pub struct Totals {
     pub cpu_ns: Option<u64>,
     /// CPU time of the first thread alone, by its own counter, over the same time.
     pub first_thread_ns: Option<u64>,
+    /// Whether hardly any completion of a block request was missed.
+    pub completions_seen: bool,
 }
 
 /// The kernel's own counters of a thread, since its birth (`schedstat`).
@@ -121,6 +128,8 @@ pub struct Parts {
     pub gaps: u64,
     /// Thread time of which the state was not measured: closed by readings, or in the proportions beside it.
     pub unmeasured_ns: f64,
+    /// Delay by other programs, by the number of the program; `None`: requests were not seen, or not reliably.
+    pub charges: Option<HashMap<Option<u32>, Charge>>,
 }
 
 /// The time line.
@@ -140,6 +149,7 @@ pub struct Timeline<'a> {
     looks: Looks,
     ticks: ticks::Counter,
     after_exit: AfterExit,
+    requests: Option<InFlight>,
     kernel_stacks: bool,
     lost: u64,
     gaps: u64,
@@ -163,6 +173,7 @@ impl<'a> Timeline<'a> {
             looks: Looks::default(),
             ticks: ticks::Counter::default(),
             after_exit: AfterExit::default(),
+            requests: begin.requests.then(InFlight::default),
             kernel_stacks: begin.kernel_stacks,
             lost: 0,
             gaps: 0,
@@ -198,6 +209,11 @@ impl<'a> Timeline<'a> {
         if let Some(slot) = self.by_tid.get(&tid).copied() {
             self.end(slot, true);
         }
+    }
+
+    /// The block requests in flight, which sleeps are divided by.
+    pub fn requests(&mut self) -> Option<&mut InFlight> {
+        self.requests.as_mut()
     }
 
     /// Whether this thread is followed and lives.
@@ -258,6 +274,9 @@ impl<'a> Timeline<'a> {
             Kind::Lost { records } => {
                 self.lost = self.lost.saturating_add(*records);
                 self.lost(event.cpu);
+                if let Some(requests) = &mut self.requests {
+                    requests.records_lost(event.time_ns);
+                }
             }
             Kind::Trace(_) => {}
         }
@@ -376,7 +395,8 @@ impl<'a> Timeline<'a> {
         let idle_wall_ns = shares::share(&mut books, &accounts, &self.stacks, &self.clock);
         let cpu = CpuTime { total_ns: end.cpu_ns, first_thread_ns: end.first_thread_ns };
         let idle_wall_ns = self.add_unrecorded(cpu, &mut accounts, &mut books, idle_wall_ns);
-        let (threads, stacks) = rows::publish(books, &accounts, &self.stacks);
+        let requests = self.requests.filter(|requests| end.completions_seen && requests.is_reliable());
+        let (threads, stacks) = rows::publish(books, &accounts, &self.stacks, requests.is_some());
         Parts {
             wall_ns: self.clock.wall_ns(),
             idle_wall_ns,
@@ -388,6 +408,7 @@ impl<'a> Timeline<'a> {
             lost: self.lost,
             gaps: self.gaps,
             unmeasured_ns,
+            charges: requests.map(InFlight::charges),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use iowhy_core::profile::{StackTime, State, Thread};
+use iowhy_core::profile::{RequestTime, StackTime, State, Thread};
 
 use super::account::{Account, BLOCKED, LOOK_BLOCKED, LOOK_RUNNING, QUEUED, RUNNING};
 use super::hash::FastMap;
@@ -32,6 +32,33 @@ pub(super) struct Row {
     pub(super) gap_wall_ns: f64,
     pub(super) moved_wall_ns: f64,
     pub(super) events: u64,
+    /// Part of the time that was recorded as what the row says, and what requests did in it.
+    pub(super) seen_ns: f64,
+    pub(super) requests: RequestTime,
+}
+
+/// Applies something to each part of a sleep by requests.
+fn each_part(of: &mut RequestTime, change: impl Fn(&mut f64)) {
+    let RequestTime { device_ns, queued_ns, behind_others_ns, beside_others_ns } = of;
+    [device_ns, queued_ns, behind_others_ns, beside_others_ns].into_iter().for_each(change);
+}
+
+impl Row {
+    /// What was seen, as part of this time: rounded like it, and without what was found to be queueing.
+    fn seen(&self, time_ns: f64, scale: f64) -> (f64, RequestTime) {
+        let seen_ns = (self.seen_ns * scale).clamp(0.0, time_ns);
+        let mut requests = self.requests;
+        let whole = requests.device_ns + requests.queued_ns;
+        let scale = if whole * scale > seen_ns { seen_ns / whole } else { scale };
+        each_part(&mut requests, |part| *part *= scale);
+        (seen_ns, requests)
+    }
+
+    /// Loses this part of what was seen.
+    pub(super) fn forget(&mut self, part: f64) {
+        self.seen_ns *= 1.0 - part;
+        each_part(&mut self.requests, |ns| *ns *= 1.0 - part);
+    }
 }
 
 /// The rows of one account.
@@ -138,6 +165,13 @@ fn blocked(a: &Account, gap_ns: f64, kin: [&ThreadSet; 2], stacks: &Stacks<'_>, 
             gap_ns: t.gap_ns,
             wall_ns: t.wall_ns,
             events: t.events,
+            seen_ns: t.time_ns as f64,
+            requests: RequestTime {
+                device_ns: t.split.device_ns as f64,
+                queued_ns: t.split.queued_ns as f64,
+                behind_others_ns: t.split.behind_ns as f64,
+                beside_others_ns: t.split.beside_ns as f64,
+            },
             ..Row::default()
         };
         if *stack == UNKNOWN { nameless.push((*kind, row)) } else { known.push((*kind, *stack, row)) }
@@ -236,8 +270,12 @@ fn move_to_queue(mut wake_ns: f64, rows: &mut [(u8, StackId, Row)], stacks: &Sta
         wake_ns -= moved;
         let wall = row.wall_ns * (moved / row.measured_ns).min(1.0);
         row.measured_ns -= moved;
+        // It comes after the completion of the request.
+        let seen = moved.min(row.seen_ns);
+        row.seen_ns -= seen;
         row.wall_ns = (row.wall_ns - wall).max(0.0);
         let queued = book.entry((State::Queued, *stack)).or_default();
+        queued.seen_ns += seen;
         if stacks.on_path(*stack) {
             queued.measured_ns += moved;
             queued.wall_ns += wall;
@@ -256,6 +294,7 @@ fn queued(a: &Account, gap_ns: f64, book: &mut Book) {
             gap_ns: t.gap_ns,
             wall_ns: t.wall_ns,
             events: t.events,
+            seen_ns: t.time_ns as f64,
             ..Row::default()
         };
         merge(book.entry((State::Queued, *stack)).or_default(), &row);
@@ -290,6 +329,7 @@ fn running(a: &Account, gap_ns: f64, kin: &[(StackId, f64)], book: &mut Book) {
             measured_ns: a.running.time_ns as f64 * part,
             gap_ns: gap_ns * part,
             wall_ns: a.running.wall_ns * part,
+            seen_ns: a.running.time_ns as f64 * part,
             events,
             ..Row::default()
         };
@@ -305,16 +345,23 @@ fn merge(into: &mut Row, row: &Row) {
     into.gap_wall_ns += row.gap_wall_ns;
     into.moved_wall_ns += row.moved_wall_ns;
     into.events += row.events;
+    into.seen_ns += row.seen_ns;
+    into.requests.device_ns += row.requests.device_ns;
+    into.requests.queued_ns += row.requests.queued_ns;
+    into.requests.behind_others_ns += row.requests.behind_others_ns;
+    into.requests.beside_others_ns += row.requests.beside_others_ns;
 }
 
-/// Threads and stacks as the profile has them: whole nanoseconds for threads, and stacks that sum to them.
+/// Threads and stacks as the profile has them: whole nanoseconds for threads, and stacks that sum to them. `requests`:
+/// whether it is known what requests did.
 pub(super) fn publish(
     books: Vec<Book>,
     accounts: &[Account],
     stacks: &Stacks<'_>,
+    requests: bool,
 ) -> (Vec<Thread>, Vec<StackTime>) {
     let mut threads = Vec::new();
-    let mut list: Vec<(u32, State, StackId, f64, f64, u64)> = Vec::new();
+    let mut list: Vec<Line> = Vec::new();
     for (a, book) in accounts.iter().zip(books) {
         let index = threads.len() as u32;
         let sum = |state| -> f64 {
@@ -334,14 +381,16 @@ pub(super) fn publish(
             (State::Blocked, blocked_ns, block),
         ] {
             if whole > 0 && found <= 0.0 {
-                list.push((index, state, UNKNOWN, whole as f64, 0.0, 0));
+                list.push(Line { time_ns: whole as f64, ..Line::new(index, state, UNKNOWN) });
             }
             let scale = if found > 0.0 { whole as f64 / found } else { 0.0 };
             for ((_, stack), r) in book.iter().filter(|(k, _)| k.0 == state) {
-                let time = (r.measured_ns + r.gap_ns + r.moved_ns) * scale;
-                let wall = r.wall_ns + r.gap_wall_ns + r.moved_wall_ns;
-                if time > 0.0 || wall > 0.0 || r.events > 0 {
-                    list.push((index, state, *stack, time, wall, r.events));
+                let time_ns = (r.measured_ns + r.gap_ns + r.moved_ns) * scale;
+                let wall_ns = r.wall_ns + r.gap_wall_ns + r.moved_wall_ns;
+                let (seen_ns, requests) = r.seen(time_ns, scale);
+                if time_ns > 0.0 || wall_ns > 0.0 || r.events > 0 {
+                    let line = Line::new(index, state, *stack);
+                    list.push(Line { time_ns, wall_ns, events: r.events, seen_ns, requests, ..line });
                 }
             }
         }
@@ -359,28 +408,62 @@ pub(super) fn publish(
             samples: a.samples,
         });
     }
-    list.sort_by(|a, b| b.3.total_cmp(&a.3).then((a.0, a.1, a.2).cmp(&(b.0, b.1, b.2))));
+    sort(&mut list);
     if list.len() > MAX_ROWS {
-        let mut rest: FastMap<(u32, State), (f64, f64, u64)> = FastMap::default();
-        for (thread, state, _, time, wall, events) in list.drain(MAX_ROWS..) {
-            let sum = rest.entry((thread, state)).or_default();
-            *sum = (sum.0 + time, sum.1 + wall, sum.2 + events);
+        let mut rest: FastMap<(u32, State), Line> = FastMap::default();
+        for line in list.drain(MAX_ROWS..) {
+            let sum =
+                rest.entry((line.thread, line.state)).or_insert(Line::new(line.thread, line.state, UNKNOWN));
+            // Without its stack, what its requests did means nothing.
+            sum.time_ns += line.time_ns;
+            sum.wall_ns += line.wall_ns;
+            sum.seen_ns += line.seen_ns;
+            sum.events += line.events;
         }
-        list.extend(rest.into_iter().map(|((t, s), (time, wall, n))| (t, s, UNKNOWN, time, wall, n)));
-        list.sort_by(|a, b| b.3.total_cmp(&a.3).then((a.0, a.1, a.2).cmp(&(b.0, b.1, b.2))));
+        list.extend(rest.into_values());
+        sort(&mut list);
     }
-    let row = |(thread, state, stack, time_ns, wall_ns, events)| {
-        let (kernel, user, known) = stacks.frames(stack);
+    (threads, list.into_iter().map(|line| line.publish(stacks, requests)).collect())
+}
+
+/// A row of the result.
+#[derive(Clone, Copy)]
+struct Line {
+    thread: u32,
+    state: State,
+    stack: StackId,
+    time_ns: f64,
+    wall_ns: f64,
+    events: u64,
+    seen_ns: f64,
+    requests: RequestTime,
+}
+
+impl Line {
+    fn new(thread: u32, state: State, stack: StackId) -> Line {
+        let requests = RequestTime::default();
+        Line { thread, state, stack, time_ns: 0.0, wall_ns: 0.0, events: 0, seen_ns: 0.0, requests }
+    }
+
+    fn publish(self, stacks: &Stacks<'_>, requests: bool) -> StackTime {
+        let (kernel, user, known) = stacks.frames(self.stack);
+        let requests = requests && self.state == State::Blocked && self.seen_ns > 0.0;
         StackTime {
-            thread,
-            state,
+            thread: self.thread,
+            state: self.state,
             kernel: kernel.to_vec(),
             user: user.to_vec(),
             known,
-            time_ns,
-            wall_ns,
-            events,
+            time_ns: self.time_ns,
+            wall_ns: self.wall_ns,
+            events: self.events,
+            seen_ns: self.seen_ns,
+            requests: requests.then_some(self.requests),
         }
-    };
-    (threads, list.into_iter().map(row).collect())
+    }
+}
+
+fn sort(list: &mut [Line]) {
+    let key = |l: &Line| (l.thread, l.state, l.stack);
+    list.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns).then(key(a).cmp(&key(b))));
 }

@@ -7,6 +7,7 @@ use super::Timeline;
 use super::account;
 use super::live::{Doing, Live};
 use super::stacks::{StackId, UNKNOWN};
+use crate::block::Split;
 use crate::event::Chain;
 
 /// A sample so soon after a switch may have been stamped on the other side of it; it is no contradiction.
@@ -35,8 +36,12 @@ impl Timeline<'_> {
             }
             Doing::Blocked => {
                 let wall = if stack == UNKNOWN || self.stacks.on_path(stack) { wall } else { 0.0 };
-                books.add((stack, account::blocked(length)), (length, wall, first), self.window, tallies);
+                let kind = account::blocked(length);
+                books.add((stack, kind), (length, wall, first), self.window, tallies);
                 l.measured.blocked_ns += length;
+                // Readings cut a sleep into pieces, but what it waited for is known when it ends.
+                l.asleep_ns += length;
+                l.asleep_kind = kind;
             }
             Doing::Unseen => {
                 books.gap.ns += length;
@@ -47,10 +52,33 @@ impl Timeline<'_> {
         }
     }
 
+    /// Divides a sleep that has ended, by its requests. Its time is booked.
+    #[inline]
+    fn split_sleep(&mut self, slot: u32) {
+        let now = self.clock.now_ns();
+        let l = &mut self.live[slot as usize];
+        let asleep_ns = std::mem::take(&mut l.asleep_ns);
+        let Some(requests) = &mut self.requests else { return };
+        if l.doing == Doing::Blocked && asleep_ns > 0 {
+            let charged = self.stacks.on_path(l.stack);
+            let split = requests.end(now, l.tid, &l.marks, charged).at_most(asleep_ns);
+            if split != Split::default() {
+                self.accounts.get(l.account).add_split((l.stack, l.asleep_kind), split);
+            }
+        }
+    }
+
     /// Sets what a thread does from now on. The interval before must be closed.
     #[inline]
     pub(super) fn enter(&mut self, slot: u32, doing: Doing, stack: StackId) {
+        self.split_sleep(slot);
+        let now = self.clock.now_ns();
         let l = &mut self.live[slot as usize];
+        if doing == Doing::Blocked
+            && let Some(requests) = &mut self.requests
+        {
+            requests.begin(now, &mut l.marks);
+        }
         let active = match doing {
             Doing::Running | Doing::Queued => true,
             Doing::Unseen => false,
@@ -233,6 +261,9 @@ impl Timeline<'_> {
             self.looks.active = self.looks.active.saturating_sub(1);
         }
         self.by_tid.remove(&tid);
+        if let Some(requests) = &mut self.requests {
+            requests.thread_gone(tid);
+        }
         self.free.push(slot);
         let window = self.window;
         let books = self.accounts.get(index);

@@ -183,6 +183,7 @@ impl Row {
         ] {
             *field *= 1.0 - part;
         }
+        self.forget(part);
         before * part
     }
 }

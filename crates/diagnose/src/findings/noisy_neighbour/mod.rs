@@ -5,14 +5,14 @@
 mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::profile::{BlockSample, DeviceUse, OtherUser};
+use iowhy_core::profile::{BlockSample, DeviceTime, OtherUser};
 
+use super::facts::ENOUGH_LOOKS;
 use super::gain::SavedTime;
 use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, WORTH_SAVING, repairs, say};
-use crate::account::Entry;
-use crate::classify::Wait;
+use crate::account::{Delay, Entry};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::NoisyNeighbour,
@@ -22,8 +22,12 @@ pub(super) const RULE: Rule = Rule {
     repairs: Repairs::one(repairs::of_others),
 };
 
-/// Others' part of the device's work, or of the CPUs', below which they are no nuisance.
-const NUISANCE: f64 = 0.2;
+/// Standard errors between a mean and the ends of its 95 % interval.
+const ERRORS: f64 = 1.96;
+/// Other processes that are named.
+const MAX_NAMED: usize = 3;
+/// Characters of a command line in the evidence.
+const MAX_COMMAND: usize = 60;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let at_device = device_part(facts);
@@ -35,11 +39,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     parts.sort_by(|a, b| b.saved_time.0.likely.total_cmp(&a.saved_time.0.likely));
     let worst = parts.first()?;
     let parts = parts.iter().copied();
-    // Both parts count the queueing for a CPU that others' requests bring. Together they save no more than all that the
-    // program waits for.
-    let traced = facts.profile.block.is_some();
+    // Together they save no more than all that the program waits for.
     let queueing = facts.queueing();
-    let weight = |e: &Entry| queueing.weight(e).max(f64::from(waits_for_device(e, traced)));
+    let weight = |e: &Entry| queueing.weight(e).max(delayed(e, Range::exact(1.0)).high);
     let most = facts.saved_without_others(weight).0.high;
     let saved_time =
         parts.clone().map(|p| p.saved_time).fold(SavedTime::default(), SavedTime::and).0.at_most(most);
@@ -54,14 +56,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     .finding(facts)
 }
 
-/// Waiting for a device. Where no requests were traced, only bytes that were read can be told apart: of write-back and
-/// flushes it is not known whose they are.
-fn waits_for_device(e: &Entry, traced: bool) -> bool {
-    match e.class.wait {
-        Some(Wait::DeviceRead) => true,
-        Some(Wait::DeviceWrite | Wait::DataWriteback | Wait::CacheFlush | Wait::Completion) => traced,
-        _ => false,
-    }
+/// The part of an entry that other programs' requests took, where `shared` of the time together at the device was theirs.
+fn delayed(e: &Entry, shared: Range) -> Range {
+    let Delay { behind_ns, beside_ns } = e.delay;
+    let part = |shared: f64| ((behind_ns + shared * beside_ns) / e.time_ns.max(1.0)).min(1.0);
+    Range::new(part(shared.low), part(shared.likely), part(shared.high))
 }
 
 /// What others do at one place.
@@ -72,34 +71,98 @@ struct Part {
     advice: &'static str,
 }
 
-/// Others' requests at the device: by tracing, else by the device's counter of bytes read against the program's.
+/// Delay by others' requests at the devices of the program's own, sleep by sleep. Where requests were not seen, no delay can be
+/// shown.
 fn device_part(facts: &Facts<'_>) -> Option<Part> {
-    let traced = facts.profile.block.is_some();
-    let waiting = |e: &Entry| waits_for_device(e, traced);
-    let sum = facts.account.sum(waiting);
-    let (part, sentence, shares) = match &facts.profile.block {
-        Some(block) => traced_part(block)?,
-        None => counted_part(facts, sum.wall_ns)?,
-    };
-    if part.likely < NUISANCE || sum.wall_ns <= 0.0 {
-        return None;
-    }
-    // Who keeps the device busy keeps CPUs busy with it.
-    let queueing = facts.queueing();
-    let saved_time = facts
-        .saved_without_others(|e| f64::from(waiting(e)))
-        .part(part)
-        .part(Range::new(0.4, 0.95, 1.0))
-        .and(facts.saved_without_others(|e| queueing.weight(e)).part(Range::new(0.0, 0.0, 1.0)));
-    let waits =
-        format!("waiting for the device takes {} of wall time", say::percent(facts.wall_share(sum.wall_ns)));
+    let block = facts.profile.block.as_ref()?;
+    let delay = facts.account.sum(|_| true).delay;
+    let shared = part_of_shared_time(block);
+    let saved = |pick: fn(Range) -> f64| facts.saved_without_others(|e| pick(delayed(e, shared))).0;
+    let saved_time =
+        SavedTime(Range::new(saved(|r| r.low).low, saved(|r| r.likely).likely, saved(|r| r.high).high));
+    let likely = saved_time.0.likely;
+    let first = block.others.first().filter(|_| likely > 0.0)?;
+    let of_first = delay_of(first) as f64 / (block.others.iter().map(delay_of).sum::<u64>() as f64).max(1.0);
+    let mut evidence = vec![format!(
+        "threads waited {} for a request that was queued while one of another process was at the same device, and {} \
+         while both were there (thread time)",
+        say::time(delay.behind_ns),
+        say::time(delay.beside_ns)
+    )];
+    evidence.push(shared_time_in_words(block));
+    let named = block.others.iter().filter(|o| delay_of(o) > 0).take(MAX_NAMED).map(in_words);
+    evidence.push(format!("delay by process: {}", named.collect::<Vec<_>>().join("; ")));
     Some(Part {
         saved_time,
-        sentence,
-        evidence: vec![shares, waits],
+        sentence: format!(
+            "Contention at the device: requests of other processes cost {} of wall time, {}",
+            say::percent(facts.wall_share(likely)),
+            largest_part("by ", &who(&first.name, first.pid), of_first)
+        ),
+        evidence,
         advice: "Run the other process at another time, on another device, or with less I/O: ionice -c 3 (scheduler \
                  bfq), io.max or io.weight of its control group.",
     })
+}
+
+/// The part of the time together at the device that others caused: how much longer requests take there beside others than
+/// alone. All of it at most; where too few were alone, nothing is shown.
+fn part_of_shared_time(block: &BlockSample) -> Range {
+    let (Some(alone), Some(beside)) = (enough(block.alone), enough(block.beside_others)) else {
+        return Range::new(0.0, 0.0, 1.0);
+    };
+    let longer = |alone: f64, beside: f64| (1.0 - alone / beside.max(1.0)).max(0.0);
+    let low = longer(alone.mean_ns + ERRORS * alone.error_ns, beside.mean_ns - ERRORS * beside.error_ns);
+    Range::new(low, longer(alone.mean_ns, beside.mean_ns), 1.0)
+}
+
+fn enough(time: Option<DeviceTime>) -> Option<DeviceTime> {
+    time.filter(|time| time.n >= ENOUGH_LOOKS)
+}
+
+fn shared_time_in_words(block: &BlockSample) -> String {
+    match (enough(block.alone), enough(block.beside_others)) {
+        (Some(alone), Some(beside)) => format!(
+            "a request of the program takes {} at the device beside requests of others ({} of them), and {} alone ({})",
+            say::time(beside.mean_ns),
+            say::count(beside.n as f64),
+            say::time(alone.mean_ns),
+            say::count(alone.n as f64)
+        ),
+        _ => "how much of the time together at the device others caused is not known: too few requests were alone there, \
+              or beside others"
+            .to_owned(),
+    }
+}
+
+/// Sleeping time that another process is charged with, shared time at the device included.
+fn delay_of(other: &OtherUser) -> u64 {
+    other.behind_ns.unwrap_or(0).saturating_add(other.beside_ns.unwrap_or(0))
+}
+
+/// `dd (process 77)`; a pool has no number.
+fn who(name: &str, pid: u32) -> String {
+    if pid == 0 { name.to_owned() } else { format!("{name} (process {pid})") }
+}
+
+/// The same with its command line, delay and requests.
+fn in_words(other: &OtherUser) -> String {
+    let behind = say::time(other.behind_ns.unwrap_or(0) as f64);
+    let beside = say::time(other.beside_ns.unwrap_or(0) as f64);
+    format!(
+        "{}{} {behind} queued, {beside} together at the device, in {} requests with {}",
+        who(&other.name, other.pid),
+        command(other.command.as_deref()),
+        say::count(other.requests as f64),
+        say::bytes(other.bytes as f64)
+    )
+}
+
+/// A blank and the command line in quotes.
+fn command(command: Option<&str>) -> String {
+    let Some(command) = command else { return String::new() };
+    let cut: String = command.chars().take(MAX_COMMAND).collect();
+    format!(" `{cut}{}`", if cut.len() < command.len() { "..." } else { "" })
 }
 
 /// The largest user among others, as a part of theirs: `most of it by fio`, `the largest part by fio (14 %)`.
@@ -111,21 +174,6 @@ fn largest_part(by: &str, name: &str, part: f64) -> String {
     }
 }
 
-/// Threads of one name as one, and of these the one with most requests.
-fn largest(others: &[OtherUser]) -> Option<OtherUser> {
-    let mut names: Vec<OtherUser> = Vec::new();
-    for other in others {
-        match names.iter_mut().find(|known| known.name == other.name) {
-            Some(known) => {
-                known.requests = known.requests.saturating_add(other.requests);
-                known.bytes = known.bytes.saturating_add(other.bytes);
-            }
-            None => names.push(other.clone()),
-        }
-    }
-    names.into_iter().reduce(|a, b| if b.requests > a.requests { b } else { a })
-}
-
 /// Others on the CPUs while threads of the program are runnable.
 fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
     let others = facts.profile.pressure.others_cpu_share?;
@@ -133,11 +181,14 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
     let queueing_ns = facts.queueing_ns();
     let own_ns = facts.account.sum(|e| e.busy).time_ns;
     let cpus = facts.profile.pressure.cpus.max(1) as f64;
-    let own = own_ns / (facts.account.wall_ns * cpus).max(1.0);
+    let machine_ns = facts.account.wall_ns * cpus;
+    let own = own_ns / machine_ns.max(1.0);
     let part = others / (others + own).max(1e-9);
-    if others < NUISANCE || part < NUISANCE || queueing_ns <= 0.0 {
+    if queueing_ns <= 0.0 {
         return None;
     }
+    // Whom a thread waits for runs meanwhile.
+    let possible = (others * machine_ns / queueing_ns).min(1.0);
     // The scheduler shares fairly: without others the wait is gone, apart from what threads take from each other.
     let alone = if facts.thread_count() as f64 <= cpus {
         Range::new(0.6, 0.95, 1.0)
@@ -147,7 +198,9 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
     let named = &facts.profile.pressure.others_on_cpu;
     let who = named
         .first()
-        .map(|first| format!(", {}", largest_part("", &first.name, (first.share / part).min(1.0))))
+        .map(|first| {
+            format!(", {}", largest_part("", &who(&first.name, first.pid), (first.share / part).min(1.0)))
+        })
         .unwrap_or_default();
     let mut evidence = Vec::new();
     if !named.is_empty() {
@@ -156,13 +209,14 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
             .take(3)
             .map(|o| {
                 let kind = if o.kernel { "kernel thread" } else { "process" };
-                format!("{} ({kind} {}) {}", o.name, o.pid, say::percent(o.share))
+                let command = command(o.command.as_deref());
+                format!("{} ({kind} {}){command} {}", o.name, o.pid, say::percent(o.share))
             })
             .collect();
         evidence.push(format!("busy CPU time by samples: {}", list.join(", ")));
     }
     Some(Part {
-        saved_time: facts.saved_without_others(|e| queueing.weight(e)).part(alone),
+        saved_time: facts.saved_without_others(|e| queueing.weight(e)).part(alone.times(Range::exact(possible))),
         sentence: format!(
             "CPU contention: other processes take {} of CPU time{who}, and the program's threads wait for a CPU {} \
              of wall time",
@@ -183,57 +237,4 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
                  the other processes. nice acts only within one session if the kernel groups sessions \
                  (kernel.sched_autogroup_enabled).",
     })
-}
-
-/// The other processes' part of the traced requests, the sentence and its evidence.
-fn traced_part(block: &BlockSample) -> Option<(Range, String, String)> {
-    let others: u64 = block.others.iter().map(|o| o.requests).sum();
-    let bytes: u64 = block.others.iter().map(|o| o.bytes).sum();
-    let own_bytes = block.own_read_bytes + block.own_written_bytes;
-    // Write-back by kernel threads may be the program's own: it counts as neither.
-    let of = |others: u64, own: u64| others as f64 / ((others + own) as f64).max(1.0);
-    let (by_count, by_bytes) = (of(others, block.own_requests), of(bytes, own_bytes));
-    let first = largest(&block.others)?;
-    let evidence = format!(
-        "other processes sent {} requests with {} to the device, {} {} (thread {}, {} requests); the program sent {} with {}",
-        say::count(others as f64),
-        say::bytes(bytes as f64),
-        if first.requests * 2 > others { "most from" } else { "the largest number from" },
-        first.name,
-        first.tid,
-        say::count(first.requests as f64),
-        say::count(block.own_requests as f64),
-        say::bytes(own_bytes as f64)
-    );
-    // A disk works for requests as well as for bytes.
-    let likely = (by_count + by_bytes) / 2.0;
-    let of_first = (of(first.requests, others - first.requests) + of(first.bytes, bytes - first.bytes)) / 2.0;
-    let sentence = format!(
-        "Contention at the device: {} of its work is for other processes, {}",
-        say::percent(likely),
-        largest_part("by ", &first.name, of_first)
-    );
-    Some((Range::new(by_count.min(by_bytes), likely, by_count.max(by_bytes)), sentence, evidence))
-}
-
-/// The same by the devices' counter of bytes read.
-fn counted_part(facts: &Facts<'_>, waits_ns: f64) -> Option<(Range, String, String)> {
-    let own = facts.profile.io.device_read_bytes? as f64;
-    let sum_of = |field: fn(&DeviceUse) -> u64| facts.profile.devices.iter().map(field).sum::<u64>();
-    let all = sum_of(|d| d.read_bytes);
-    if all as f64 <= own {
-        return None;
-    }
-    let part = 1.0 - own / all as f64;
-    // Reads of other processes delay the program no longer than they take.
-    let taken_ns = sum_of(|d| d.read_ns) as f64 * part;
-    let possible = if taken_ns > 0.0 { (taken_ns / waits_ns.max(1.0)).min(1.0) } else { 1.0 };
-    let evidence = format!(
-        "{} were read from the devices, {} of it for the program",
-        say::bytes(all as f64),
-        say::bytes(own)
-    );
-    let sentence =
-        format!("Contention at the device: {} of the bytes read are for other processes", say::percent(part));
-    Some((Range::new(0.5 * part, part, part).times(Range::exact(possible)), sentence, evidence))
 }

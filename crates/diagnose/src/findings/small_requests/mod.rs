@@ -141,6 +141,7 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
         time_ns: own.time_ns + entry_part * entries.time_ns,
         wall_ns: own.wall_ns + entry_part * entries.wall_ns,
         events: own.events,
+        ..Sum::default()
     };
     if busy.wall_ns <= 0.0 || calls < 1.0 {
         return None;

@@ -78,6 +78,8 @@ pub fn record(
         operations: operations(&profile, account, meaning, &basis),
         waits: waits(account, |_| true),
         unexplained_share: if account.thread_ns > 0.0 { unexplained / account.thread_ns } else { 0.0 },
+        seen_share: account.seen_share,
+        inferred_share: account.inferred_share(),
         findings: explained.findings,
         devices: profile.devices.clone(),
         threads: threads(&profile, account),
@@ -160,16 +162,27 @@ fn layers(account: &Account, basis: &Basis) -> Vec<LayerShare> {
 }
 
 fn waits(account: &Account, pick: impl Fn(&Entry) -> bool) -> Vec<WaitRecord> {
-    let record = |(wait, sum): (Wait, Sum)| WaitRecord {
-        id: wait.id().to_owned(),
-        words: wait.words().to_owned(),
-        on_path: wait.on_path(),
-        time_s: sum.time_ns / SECOND,
-        wall_s: sum.wall_ns / SECOND,
-        share: if account.thread_ns > 0.0 { sum.time_ns / account.thread_ns } else { 0.0 },
-        events: sum.events,
+    let record = |(wait, sum): (Wait, Sum)| {
+        let of = |layer| {
+            let picked = |e: &Entry| e.class.wait == Some(wait) && e.class.layer == layer && pick(e);
+            account.sum(picked).time_ns / SECOND
+        };
+        WaitRecord {
+            id: wait.id().to_owned(),
+            words: wait.words().to_owned(),
+            on_path: wait.on_path(),
+            time_s: sum.time_ns / SECOND,
+            wall_s: sum.wall_ns / SECOND,
+            share: if account.thread_ns > 0.0 { sum.time_ns / account.thread_ns } else { 0.0 },
+            events: sum.events,
+            device_s: of(Layer::Device),
+            // What a limit of the block layer holds back was seen in no queue.
+            queued_s: if wait == Wait::BlockThrottle { 0.0 } else { of(Layer::Block) },
+            behind_others_s: sum.delay.behind_ns / SECOND,
+            beside_others_s: sum.delay.beside_ns / SECOND,
+        }
     };
-    account.waits_of(pick).into_iter().map(record).collect()
+    account.waits_of(&pick).into_iter().map(record).collect()
 }
 
 fn operations(

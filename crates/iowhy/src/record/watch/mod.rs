@@ -70,8 +70,14 @@ pub struct WatchRecord {
     pub operations: Vec<OperationRecord>,
     /// Sleeps by what they waited for, most first.
     pub waits: Vec<WaitRecord>,
-    /// Part of the thread time that nothing explains, 0 to 1.
+    /// Part of the thread time whose layer is not known, 0 to 1.
     pub unexplained_share: f64,
+    /// Part of the thread time that rests on recorded intervals, 0 to 1.
+    #[serde(default)]
+    pub seen_share: f64,
+    /// The other part: inferred from the kernel's counters, from looks, or from the recorded time beside it.
+    #[serde(default)]
+    pub inferred_share: f64,
     /// Causes, most valuable first.
     pub findings: Vec<Finding>,
     /// Devices under the files, all their users together.
@@ -237,6 +243,18 @@ pub struct WaitRecord {
     pub share: f64,
     /// Sleeps that were seen.
     pub events: u64,
+    /// Part of `time_s` in the layer `device`. Where requests were seen, it is the time in which one was at the device.
+    #[serde(default)]
+    pub device_s: f64,
+    /// Part of `time_s` in which requests were in a queue of the block layer; 0 where none was seen.
+    #[serde(default)]
+    pub queued_s: f64,
+    /// Part of it in which a request of another program was at the same device: delay that it caused.
+    #[serde(default)]
+    pub behind_others_s: f64,
+    /// Part of `device_s` in which a request of another program was there too: an upper bound of further delay.
+    #[serde(default)]
+    pub beside_others_s: f64,
 }
 
 /// A thread, or a pool of one name.

@@ -69,7 +69,18 @@ impl Builder {
         let known = !(kernel.is_empty() && user.is_empty());
         let kernel = self.symbols(kernel, None);
         let user = self.symbols(user, Some("/usr/bin/program"));
-        self.profile.stacks.push(StackTime { thread, state, kernel, user, known, time_ns, wall_ns, events });
+        self.profile.stacks.push(StackTime {
+            thread,
+            state,
+            kernel,
+            user,
+            known,
+            time_ns,
+            wall_ns,
+            events,
+            seen_ns: time_ns,
+            requests: None,
+        });
         let t = &mut self.profile.threads[thread as usize];
         t.lifetime_ns += time_ns as u64;
         match state {

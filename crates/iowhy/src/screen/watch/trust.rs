@@ -45,6 +45,9 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         facts.push("every system call counted".to_owned());
     }
     let mut parts = vec![Part::Note(facts.join(", "))];
+    if record.thread_s > 0.0 {
+        parts.push(Part::Note(how_known(record)));
+    }
     if record.wall_s > 0.0 && inside(record).is_some_and(|s| s > DISTURBING * record.wall_s) {
         parts.push(Part::Text(
             "Profiling overhead exceeded 5 % of wall time; the times above include it.".to_owned(),
@@ -71,6 +74,12 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         parts.push(Part::Remarks(remedies.iter().enumerate().map(line).collect()));
     }
     parts
+}
+
+/// `seen 97 %, inferred 3 %`, rounded to a sum of 100 %.
+fn how_known(record: &WatchRecord) -> String {
+    let seen = (record.seen_share * 100.0).round() / 100.0;
+    format!("seen {}, inferred {}", percent_of(seen), percent_of(1.0 - seen))
 }
 
 /// CPU time of recording inside the program. `None` where the estimate exceeds all CPU time of the program: the self-test

@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::block::{BlockTracer, Known, Owner, Tasks};
+use crate::event::{BlockRequest, Trace};
 
 /// One step of a random world: what happens, to which thread, after how long.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +16,7 @@ struct Step {
 }
 
 fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
-    let step = (0u8..24, 1u32..9, prop_oneof![0u64..50, 0u64..100_000], 0u8..6)
+    let step = (0u8..30, 1u32..9, prop_oneof![0u64..50, 0u64..100_000], 0u8..6)
         .prop_map(|(what, tid, after, stack)| Step { what, tid, after, stack });
     proptest::collection::vec(step, 0..most)
 }
@@ -23,11 +25,29 @@ fn stack(of: u8) -> &'static [u64] {
     [IO, FUTEX, COPY, ROOM, LOOKUP, &[]][of as usize % 6]
 }
 
+/// Threads 1 to 4 are the program's, 5 is the kernel's.
+struct OfNumbers;
+
+impl Tasks for OfNumbers {
+    fn owner(&self, _pid: u32, tid: u32, _name: &str) -> Owner {
+        match tid {
+            1..=4 => Owner::Own,
+            5 => Owner::Kernel,
+            _ => Owner::Other,
+        }
+    }
+
+    fn identify(&self, _pid: u32) -> Known {
+        Known::default()
+    }
+}
+
 /// Anything may happen to anyone at any time.
 fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>, first_thread_ns: Option<u64>) -> Parts {
     let mut t = one(switches);
     let mut now = 0;
     let mut ran = 0;
+    let mut block = BlockTracer::new();
     for s in steps {
         now += s.after;
         ran += s.after / 2;
@@ -49,11 +69,22 @@ fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>, first_thread_ns
             22 => {
                 t.look(time, s.tid, if s.stack < 3 { Found::Running } else { Found::Asleep }, &["futex_wait"])
             }
-            _ => at(&mut t, now.saturating_sub(500), 0, 0, Kind::Lost { records: 1 }),
+            23 => at(&mut t, now.saturating_sub(500), 0, 0, Kind::Lost { records: 1 }),
+            step => {
+                let sector = u64::from(s.stack) * 8;
+                let request = BlockRequest { device: (8, 0), sector, bytes: 4096, flags: "R", task: "any" };
+                let trace = match step % 3 {
+                    0 => Trace::BlockInsert(request),
+                    1 => Trace::BlockIssue(request),
+                    _ => Trace::BlockComplete(request),
+                };
+                let event = Event { time_ns: time, cpu: 0, pid, tid: s.tid, kind: Kind::Trace(trace) };
+                block.event(&event, &OfNumbers, t.requests());
+            }
         }
     }
     let threads = (1..5).map(|tid| ThreadTotal { tid, running_ns: ran, queued_ns: ran / 2 }).collect();
-    t.finish(Totals { end_ns: 1000 + now + 7, threads, cpu_ns, first_thread_ns })
+    t.finish(Totals { end_ns: 1000 + now + 7, threads, cpu_ns, first_thread_ns, completions_seen: true })
 }
 
 /// A world in which threads do only what threads can do; returns the events with the time each thread ran.

@@ -2,6 +2,7 @@
 
 mod known;
 mod laws;
+mod requests;
 mod unrecorded;
 mod windows;
 
@@ -29,6 +30,7 @@ pub(super) fn begin(switches: bool) -> Timeline<'static> {
         on_path: &on_path,
         switches,
         kernel_stacks: true,
+        requests: true,
         symbols: Symbols::with_kernel(Kernel::parse(KERNEL)),
     })
 }
@@ -93,7 +95,7 @@ pub(super) fn profile(parts: Parts) -> Profile {
 }
 
 pub(super) fn end(t: Timeline<'_>, time: u64) -> Profile {
-    profile(t.finish(Totals { end_ns: 1000 + time, ..Totals::default() }))
+    profile(t.finish(Totals { end_ns: 1000 + time, completions_seen: true, ..Totals::default() }))
 }
 
 /// Time, wall time and events of a thread's state with this innermost function; empty: user mode; `?`: not known.

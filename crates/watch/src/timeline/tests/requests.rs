@@ -1,0 +1,110 @@
+//! Sleeps divided by the requests in flight.
+
+use iowhy_core::profile::{RequestTime, StackTime};
+
+use super::*;
+use crate::block::{BlockTracer, Known, Owner, Tasks};
+use crate::event::{BlockRequest, Trace};
+
+/// Threads 1 to 8 are the program's.
+struct Numbers;
+
+impl Tasks for Numbers {
+    fn owner(&self, _pid: u32, tid: u32, _name: &str) -> Owner {
+        if tid < 9 { Owner::Own } else { Owner::Other }
+    }
+
+    fn identify(&self, pid: u32) -> Known {
+        Known { name: Some(format!("p{pid}")), command: None }
+    }
+}
+
+fn block(
+    t: &mut Timeline<'_>,
+    b: &mut BlockTracer,
+    time: u64,
+    tid: u32,
+    trace: fn(BlockRequest<'static>) -> Trace<'static>,
+) {
+    // Each thread uses a sector of its own.
+    let request =
+        BlockRequest { device: (8, 0), sector: u64::from(tid) * 8, bytes: 4096, flags: "R", task: "x" };
+    let kind = Kind::Trace(trace(request));
+    b.event(&Event { time_ns: 1000 + time, cpu: 0, pid: tid, tid, kind }, &Numbers, t.requests());
+}
+
+/// The sleep of the one thread with this innermost function.
+fn asleep<'a>(p: &'a Profile, function: &str) -> &'a StackTime {
+    let of = |s: &&StackTime| s.state == State::Blocked && p.kernel_names(s).next() == Some(function);
+    p.stacks.iter().find(of).unwrap()
+}
+
+#[test]
+fn a_read_is_queued_served_and_woken_up_and_readings_do_not_cut_it() {
+    let (mut t, mut b) = (one(true), BlockTracer::new());
+    block(&mut t, &mut b, 10, 1, Trace::BlockInsert);
+    sleep(&mut t, 20, 1, IO);
+    block(&mut t, &mut b, 25, 9, Trace::BlockIssue);
+    t.cumulative(1, 1030, 20, 0);
+    block(&mut t, &mut b, 40, 1, Trace::BlockIssue);
+    t.cumulative(1, 1050, 20, 0);
+    block(&mut t, &mut b, 60, 9, Trace::BlockComplete);
+    block(&mut t, &mut b, 80, 1, Trace::BlockComplete);
+    wake(&mut t, 95, 1);
+    let parts = t.finish(Totals { end_ns: 1100, completions_seen: true, ..Totals::default() });
+    let charge = parts.charges.as_ref().unwrap()[&Some(0)];
+    assert_eq!((charge.behind_ns, charge.beside_ns), (15.0, 20.0));
+    let others = b.finish(parts.charges.as_ref()).others;
+    assert_eq!((others[0].pid, others[0].behind_ns, others[0].beside_ns), (9, Some(15), Some(20)));
+    let p = profile(parts);
+    let s = asleep(&p, "io_wait");
+    assert_eq!((s.time_ns, s.seen_ns), (75.0, 75.0));
+    let expected =
+        RequestTime { device_ns: 40.0, queued_ns: 20.0, behind_others_ns: 15.0, beside_others_ns: 20.0 };
+    assert_eq!(s.requests, Some(expected));
+}
+
+#[test]
+fn the_part_of_a_sleep_that_was_not_recorded_is_marked() {
+    let (mut t, mut b) = (one(true), BlockTracer::new());
+    block(&mut t, &mut b, 0, 1, Trace::BlockIssue);
+    sleep(&mut t, 0, 1, IO);
+    t.cumulative(1, 1100, 0, 0);
+    t.switches_off(1100);
+    t.cumulative(1, 1300, 0, 0);
+    t.switches_on(1300);
+    block(&mut t, &mut b, 340, 1, Trace::BlockComplete);
+    wake(&mut t, 400, 1);
+    let p = end(t, 400);
+    let s = asleep(&p, "io_wait");
+    assert_eq!((s.time_ns, s.seen_ns), (400.0, 200.0));
+    // 100 ns before the gap; of the 100 ns after it, 40 until the completion.
+    assert_eq!(s.requests, Some(RequestTime { device_ns: 140.0, ..RequestTime::default() }));
+}
+
+#[test]
+fn without_completions_nothing_is_known_of_requests() {
+    let (mut t, mut b) = (one(true), BlockTracer::new());
+    block(&mut t, &mut b, 0, 1, Trace::BlockIssue);
+    sleep(&mut t, 0, 1, IO);
+    wake(&mut t, 50, 1);
+    let parts = t.finish(Totals { end_ns: 1050, ..Totals::default() });
+    assert!(parts.charges.is_none());
+    let p = profile(parts);
+    assert_eq!((asleep(&p, "io_wait").requests, asleep(&p, "io_wait").seen_ns), (None, 50.0));
+}
+
+#[test]
+fn sleeps_off_the_path_charge_nobody() {
+    let (mut t, mut b) = (one(true), BlockTracer::new());
+    block(&mut t, &mut b, 0, 1, Trace::BlockIssue);
+    block(&mut t, &mut b, 0, 9, Trace::BlockIssue);
+    sleep(&mut t, 0, 1, FUTEX);
+    block(&mut t, &mut b, 40, 1, Trace::BlockComplete);
+    block(&mut t, &mut b, 50, 9, Trace::BlockComplete);
+    wake(&mut t, 50, 1);
+    let parts = t.finish(Totals { end_ns: 1050, completions_seen: true, ..Totals::default() });
+    assert!(parts.charges.as_ref().unwrap().is_empty());
+    let p = profile(parts);
+    assert_eq!(asleep(&p, "futex_wait").requests.unwrap().beside_others_ns, 40.0);
+}
