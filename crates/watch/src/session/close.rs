@@ -77,6 +77,7 @@ impl EventLoop<'_> {
             None => Finished::default(),
         };
         let counted = self.counting.take().and_then(|counting| counting.finish(&mut self.limitations));
+        self.count_by_process(counted.as_ref());
         let end_ns = self.state.end_ns(now);
         let file = child.as_ref().map(|child| child.file().to_owned());
         self.count_processes(child, adoption);
@@ -99,6 +100,13 @@ impl EventLoop<'_> {
             recorder.let_go();
         }
         Some(counts)
+    }
+
+    /// Tells the processes' own counters apart, where the observer saw every thread.
+    fn count_by_process(&mut self, counted: Option<&counting::Counts>) {
+        let Some(counted) = counted.filter(|counted| counted.complete && !self.own) else { return };
+        let State { by_process, reader, threads, own_io, .. } = &mut self.state;
+        *own_io = std::mem::take(by_process).finish(reader, counted.processes.clone(), threads.iter());
     }
 
     /// Sums the counters of all processes, each once, and reaps those that are ours.
@@ -220,7 +228,9 @@ impl EventLoop<'_> {
         };
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
         let in_program_ns = self.cost_in_program_ns(finished.cost_ns, counted.as_ref());
-        if let Some(counted) = counted {
+        let mut kinds = Vec::new();
+        if let Some(mut counted) = counted {
+            kinds = std::mem::take(&mut counted.kinds);
             let wall_ns = end_ns.saturating_sub(self.state.start_ns);
             let traced = finished.sample.take().unwrap_or_default();
             let (sample, files) = counted.with_durations(&traced, &finished.files, wall_ns);
@@ -234,6 +244,11 @@ impl EventLoop<'_> {
         self.limitations.splice(0..0, hidden);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
+        let mut processes = parts.processes;
+        for process in &mut processes {
+            process.listens = files.listens(process.pid);
+            process.pipes = files.pipes(process.pid);
+        }
         let (files, wanted) = files.finish(finished.files, &mut reader);
         let (devices, mut pressure) = match (&self.before, &machine) {
             (Some(before), Some((devices, pressure))) => (
@@ -266,7 +281,7 @@ impl EventLoop<'_> {
                 switch_cost_ns: self.self_test.switch_cost_ns,
             },
             directory: self.directory,
-            processes: parts.processes,
+            processes,
             threads: parts.threads,
             stacks: parts.stacks,
             symbols: parts.symbols,
@@ -275,6 +290,7 @@ impl EventLoop<'_> {
             calls: finished.sample,
             pattern: identified(finished.pattern, &files),
             files,
+            kinds,
             devices,
             block: block.map(|b| b.finish()),
             rings,

@@ -1,6 +1,8 @@
 //! Exact counts of a watch: the observer in the kernel is opened before the program runs, and read when it has ended.
 
-use iowhy_core::profile::{CallCount, CallSample, FileUse, Limitation, Tier};
+use std::collections::HashMap;
+
+use iowhy_core::profile::{CallCount, CallSample, FileUse, KindUse, Limitation, OwnIo, Tier};
 use iowhy_linux::process::tree;
 use iowhy_linux::reader::Reader;
 
@@ -10,6 +12,9 @@ use crate::in_kernel::{Cost, Facts, InKernel};
 pub(super) struct Counts {
     pub(super) calls: Vec<CallCount>,
     pub(super) files: Vec<FileUse>,
+    pub(super) kinds: Vec<KindUse>,
+    /// See [`Facts::processes`].
+    pub(super) processes: HashMap<u32, OwnIo>,
     pub(super) complete: bool,
     /// CPU time that counting took out of the program, from the cost of a call here; 0 where that could not be measured.
     pub(super) cost_ns: f64,
@@ -104,7 +109,7 @@ impl Counting {
                 return None;
             }
         };
-        let Facts { calls, files, lost } = facts;
+        let Facts { calls, files, kinds, processes, lost } = facts;
         for (count, what) in [
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
@@ -116,7 +121,7 @@ impl Counting {
         }
         let cost_ns = self.observer.measure().map_or(0.0, |cost| spent_ns(&calls, cost));
         let complete = lost.threads == 0;
-        Some(Counts { calls, files, complete, cost_ns })
+        Some(Counts { calls, files, kinds, processes, complete, cost_ns })
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod before;
 mod bursts;
+mod by_process;
 mod close;
 mod counted;
 mod counting;

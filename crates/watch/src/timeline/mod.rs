@@ -23,7 +23,9 @@ mod windows;
 
 pub use ticks::{TaskTicks, Ticks};
 
-use iowhy_core::profile::{Process, StackTime, Symbol, Thread};
+use std::collections::HashMap;
+
+use iowhy_core::profile::{OwnIo, Process, StackTime, Symbol, Thread};
 
 use crate::event::{Event, Kind, RELEASED};
 use crate::symbols::Symbols;
@@ -85,6 +87,8 @@ pub struct Totals {
     pub cpu_ns: Option<u64>,
     /// CPU time of the first thread alone, by its own counter, over the same time.
     pub first_thread_ns: Option<u64>,
+    /// What each process did itself, as far as that was counted.
+    pub own_io: HashMap<u32, OwnIo>,
 }
 
 /// The kernel's own counters of a thread, since its birth (`schedstat`).
@@ -360,7 +364,7 @@ impl<'a> Timeline<'a> {
         for t in &end.threads {
             self.cumulative(t.tid, end.end_ns, t.running_ns, t.queued_ns);
         }
-        let processes = std::mem::take(&mut self.processes).into_list();
+        let processes = std::mem::take(&mut self.processes).into_list(&end.own_io);
         let mut slots: Vec<u32> = self.by_tid.values().copied().collect();
         slots.sort_unstable();
         for slot in slots {
