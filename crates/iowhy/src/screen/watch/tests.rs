@@ -58,7 +58,7 @@ fn operations_have_the_word_of_the_record_on_the_screen() {
         let run = of(profile, "x");
         let screen = plain(&run, 120);
         let shown = |word: &str| screen.lines().any(|line| line.split_whitespace().any(|w| w == word));
-        let mut words = run.operations.iter().filter(|o| o.share >= 0.05).map(|o| &o.id);
+        let mut words = run.operations.iter().filter(|o| o.wall_s >= 0.05 * run.wall_s).map(|o| &o.id);
         assert!(words.all(|word| shown(word)), "{screen}");
         assert!(shown("user"), "{screen}");
         assert!(["own code", "not seen  "].iter().all(|other| !screen.contains(other)), "{screen}");
