@@ -69,7 +69,8 @@ impl WallClock {
         given[RANKS - 1]
     }
 
-    /// The part of the wall clock that an entry takes. All entries and [`WallClock::nobody_ns`] sum to the wall time.
+    /// The part of the wall clock that an entry takes. All entries, and idle time that no sleep stands for, sum to
+    /// the wall time.
     pub fn wall_ns(&self, entry: &Entry) -> f64 {
         if off_path(entry) {
             entry.wall_ns + self.rates[self.rank(entry)] * (entry.time_ns - entry.wall_ns)
@@ -81,11 +82,6 @@ impl WallClock {
     /// Whether a thread idles throughout.
     pub(super) fn idles(&self, thread: u32) -> bool {
         self.idle.contains(&thread)
-    }
-
-    /// Idle time in which no thread is known to have slept.
-    pub fn nobody_ns(&self) -> f64 {
-        self.nobody_ns
     }
 
     /// How many threads idle throughout, pools unfolded; none if nobody else stands for the idle time: then they are the run.
@@ -244,7 +240,7 @@ mod tests {
     fn idle_time_without_a_sleep_is_unexplained() {
         let (profile, account) = run(vec![entry(0, None, 0.4e9, 0.4e9)], &[0]);
         let clock = WallClock::new(&profile, &account);
-        assert_eq!(clock.nobody_ns(), 0.6e9);
+        assert_eq!(clock.nobody_ns, 0.6e9);
         assert_eq!(clock.layers(&account).get(Layer::Unexplained).wait_ns, 0.6e9);
     }
 

@@ -69,6 +69,9 @@ pub fn commands(profile: &Profile, account: &Account, clock: &WallClock) -> Vec<
     commands
 }
 
+/// All time of some threads, and of it their sleeps off the path by whom they were for.
+type Times = (f64, BTreeMap<String, f64>);
+
 /// Who is whose child, and who is at the other end of a pipe.
 struct Tree<'a> {
     profile: &'a Profile,
@@ -104,7 +107,7 @@ impl<'a> Tree<'a> {
     fn waits_for(&self, account: &Account, clock: &WallClock) -> BTreeMap<&'a str, Vec<String>> {
         let kinds = sleeps(self.profile, account);
         // By command, first of threads that do something: all time, and sleeps.
-        let mut times: BTreeMap<(&str, bool), (f64, BTreeMap<String, f64>)> = BTreeMap::new();
+        let mut times: BTreeMap<(&str, bool), Times> = BTreeMap::new();
         for entry in &account.entries {
             let command = self.command(entry.thread as usize);
             let (all, sleeps) = times.entry((command, clock.idles(entry.thread))).or_default();

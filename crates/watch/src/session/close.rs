@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use iowhy_core::profile::{
-    CallPattern, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Profile, Sight,
+    CallPattern, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Process, Profile,
+    Sight,
 };
 
 use iowhy_core::units;
@@ -14,6 +15,7 @@ use super::bursts::Finished;
 use super::counted::reap;
 use super::counting;
 use super::event_loop::EventLoop;
+use super::files::Files;
 use super::state::State;
 use crate::child::{Adoption, Child};
 use crate::perf::{self, Counts};
@@ -228,9 +230,8 @@ impl EventLoop<'_> {
         };
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
         let in_program_ns = self.cost_in_program_ns(finished.cost_ns, counted.as_ref());
-        let mut kinds = Vec::new();
-        if let Some(mut counted) = counted {
-            kinds = std::mem::take(&mut counted.kinds);
+        let kinds = counted.as_ref().map(|counted| counted.kinds.clone()).unwrap_or_default();
+        if let Some(counted) = counted {
             let wall_ns = end_ns.saturating_sub(self.state.start_ns);
             let traced = finished.sample.take().unwrap_or_default();
             let (sample, files) = counted.with_durations(&traced, &finished.files, wall_ns);
@@ -244,11 +245,7 @@ impl EventLoop<'_> {
         self.limitations.splice(0..0, hidden);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
-        let mut processes = parts.processes;
-        for process in &mut processes {
-            process.listens = files.listens(process.pid);
-            process.pipes = files.pipes(process.pid);
-        }
+        let processes = with_ends(parts.processes, &files);
         let (files, wanted) = files.finish(finished.files, &mut reader);
         let (devices, mut pressure) = match (&self.before, &machine) {
             (Some(before), Some((devices, pressure))) => (
@@ -300,6 +297,15 @@ impl EventLoop<'_> {
         debug_assert_eq!(profile.check(1e-6), Ok(()));
         profile
     }
+}
+
+/// Adds what looks found open: ends of pipes, and sockets that listen.
+fn with_ends(mut processes: Vec<Process>, files: &Files) -> Vec<Process> {
+    for process in &mut processes {
+        process.listens = files.listens(process.pid);
+        process.pipes = files.pipes(process.pid);
+    }
+    processes
 }
 
 /// Smaller files that no call was seen on are rarely what a program reads through a ring.

@@ -29,7 +29,7 @@ fn every_wait_off_the_path_has_words() {
         // The one thread of a process has no other to wait for.
         let run = match sleep.peer {
             Some(Peer::Thread) => run(0.9, sleep.wait).second_thread(|run| run.queued(0.01)),
-            // Told from others by the stack.
+            // The stack decides.
             Some(Peer::Semaphore | Peer::Signal) => continue,
             Some(Peer::Process) | None => run(0.9, sleep.wait),
         };
