@@ -70,10 +70,22 @@ struct thread_info {
 	unsigned long flags;
 };
 
+/* Each field depends on the kernel's configuration. */
+struct task_io_accounting {
+	u64 rchar;
+	u64 wchar;
+	u64 syscr;
+	u64 syscw;
+	u64 read_bytes;
+	u64 write_bytes;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	s32 pid;
+	s32 tgid;
 	struct files_struct *files;
+	struct task_io_accounting ioac;
 };
 
 #pragma clang attribute pop
@@ -117,3 +129,6 @@ static void (*const ringbuf_submit)(void *record, u64 flags) = (void *)132;
 	probe_read_kernel(&got__, sizeof(got__), __builtin_preserve_access_index(&(pointer)->field)); \
 	got__; \
 })
+
+/* Whether the running kernel has a field of this type. */
+#define EXISTS(type, field) __builtin_preserve_field_info(((type *)0)->field, 2)

@@ -18,6 +18,7 @@ enum {
 	MAX_ERRORS = 4096,
 	MAX_DESCRIPTIONS = 65536,
 	MAX_FILES = 65536,
+	MAX_PROCESSES = 65536,
 	PATH_BYTES = 1024,
 	NAME_BYTES = 256,
 	MAX_COMPONENTS = 40,
@@ -216,6 +217,21 @@ struct error_key {
 	u32 error;
 };
 
+/* What a process did itself, without its children: the kernel's counters of its threads that ended, less those of before its
+ * first exec where that was awaited. */
+struct process {
+	u64 read_bytes;
+	u64 written_bytes;
+	u64 read_calls;
+	u64 write_calls;
+	u64 device_read_bytes;
+	u64 device_written_bytes;
+	/* Those that succeeded, of threads that live as well. */
+	u64 syncs;
+	/* Threads that ended. */
+	u64 ended;
+};
+
 /* One more than is read: the verifier does not see that offsets are multiples of a word. */
 struct registers {
 	u64 words[REGISTERS + 1];
@@ -229,6 +245,7 @@ MAP(BPF_MAP_TYPE_HASH, struct error_key, u64, MAX_ERRORS, BPF_F_NO_PREALLOC) err
 MAP(BPF_MAP_TYPE_HASH, u64, struct description, MAX_DESCRIPTIONS, BPF_F_NO_PREALLOC) descriptions SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, struct file_key, struct file_sums, MAX_FILES, BPF_F_NO_PREALLOC) files SEC(".maps");
 MAP(BPF_MAP_TYPE_HASH, struct file_key, struct path_text, MAX_FILES, BPF_F_NO_PREALLOC) paths SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, u32, struct process, MAX_PROCESSES, BPF_F_NO_PREALLOC) processes SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct path_text, 1, 0) scratch SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct walk, 1, 0) walks SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct registers, 1, 0) registers SEC(".maps");
@@ -240,6 +257,7 @@ RING(RECORD_BYTES) records SEC(".maps");
 /* Zeroes to make new entries from; larger than the stack. */
 static const struct file_sums no_sums = {};
 static const struct thread no_thread = {};
+static const struct process no_process = {};
 
 /* Whether there ever was a thread in `far_threads`. */
 u32 has_far_threads = 0;
@@ -362,6 +380,33 @@ __attribute__((noinline)) int flush(u32 tid, u32 direction)
 	}
 	__builtin_memset(run, 0, sizeof(*run));
 	return 0;
+}
+
+static inline_always struct process *process_of(u32 tgid)
+{
+	struct process *process = map_lookup(&processes, &tgid);
+	if (process)
+		return process;
+	map_update(&processes, &tgid, &no_process, BPF_NOEXIST);
+	return map_lookup(&processes, &tgid);
+}
+
+/* Adds the kernel's counters of a thread to its process once (sign 1), or takes them off (sign -1). */
+static inline_always void settle(struct task_struct *task, u64 sign)
+{
+	struct process *process = process_of(READ(task, tgid));
+	if (!process)
+		return;
+	if (EXISTS(struct task_io_accounting, rchar)) {
+		add(process->read_bytes, sign * READ(task, ioac.rchar));
+		add(process->written_bytes, sign * READ(task, ioac.wchar));
+		add(process->read_calls, sign * READ(task, ioac.syscr));
+		add(process->write_calls, sign * READ(task, ioac.syscw));
+	}
+	if (EXISTS(struct task_io_accounting, read_bytes)) {
+		add(process->device_read_bytes, sign * READ(task, ioac.read_bytes));
+		add(process->device_written_bytes, sign * READ(task, ioac.write_bytes));
+	}
 }
 
 /* A thread is gone. */
@@ -719,6 +764,9 @@ __attribute__((noinline)) int touched(u32 tid, u32 descriptor, u32 kind, u32 cod
 		add(sums->sums.opens, 1);
 	} else if (kind == SYNC) {
 		add(sums->sums.syncs, 1);
+		struct process *process = process_of(get_current_pid_tgid() >> 32);
+		if (process)
+			add(process->syncs, 1);
 	} else if (kind == MAP_FILE) {
 		add(sums->sums.maps, 1);
 		add(sums->sums.code_maps, code);
@@ -889,6 +937,8 @@ int on_exec(u64 *context)
 	/* The exec that a held thread returns from is not the program's. */
 	known->fresh = held;
 	known->mode = mode;
+	if (held)
+		settle(task, -1);
 	return 0;
 }
 
@@ -897,7 +947,15 @@ int on_end(u64 *context)
 {
 	struct task_struct *task = (void *)context[0];
 	u32 tid = READ(task, pid);
-	if (thread_of(tid))
-		leave(tid);
+	struct thread *thread = thread_of(tid);
+	if (!thread)
+		return 0;
+	if (thread->mode != HELD) {
+		settle(task, 1);
+		struct process *process = process_of(READ(task, tgid));
+		if (process)
+			add(process->ended, 1);
+	}
+	leave(tid);
 	return 0;
 }

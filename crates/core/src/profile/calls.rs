@@ -110,6 +110,21 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
+/// Calls on all files of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KindUse {
+    /// As [`FileUse::kind`].
+    pub kind: String,
+    /// Calls that read and succeeded, `recv` on sockets included.
+    pub read_calls: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Calls that wrote and succeeded, `send` on sockets included.
+    pub write_calls: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
 /// One file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileUse {

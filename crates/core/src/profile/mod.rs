@@ -9,11 +9,13 @@ mod pattern;
 mod sight;
 mod storage;
 
-pub use calls::{Access, CallCount, CallCounts, FileUse, SIZE_CLASSES, SampledShare, size_class};
+pub use calls::{Access, CallCount, CallCounts, FileUse, KindUse, SIZE_CLASSES, SampledShare, size_class};
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
 pub use sight::{Limitation, Observer, Sight, Tier};
-pub use storage::{BlockSample, DeviceTime, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure, RingUse};
+pub use storage::{
+    BlockSample, DeviceTime, DeviceUse, IoCounters, OtherOnCpu, OtherUser, OwnIo, Pressure, RingUse,
+};
 
 use schemars::JsonSchema;
 
@@ -54,6 +56,9 @@ pub struct Profile {
     pub pattern: CallPattern,
     /// Files that were seen, the one with most bytes first.
     pub files: Vec<FileUse>,
+    /// Calls by kind of file, of all files; empty where calls were not counted in the kernel.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindUse>,
     /// Block devices under those files, with their own counters over the whole time, whoever caused them.
     pub devices: Vec<DeviceUse>,
     /// Requests between the block layer and the devices; absent where the tracepoints could not be used.
@@ -97,6 +102,24 @@ pub struct Process {
     pub program: Option<String>,
     /// How many processes this entry stands for: above 1, processes of one name are pooled.
     pub count: u64,
+    /// Ends of pipes that looks found open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pipes: Vec<PipeEnd>,
+    /// Whether a look found it listening for connections.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub listens: bool,
+    /// What its own threads moved; absent where a counter of it could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnIo>,
+}
+
+/// An end of a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct PipeEnd {
+    /// The pipe: both ends have this inode.
+    pub inode: u64,
+    /// Whether it is the end that is written to.
+    pub writes: bool,
 }
 
 /// One thread, or a pool of threads of one name.

@@ -33,6 +33,50 @@ pub struct IoCounters {
     pub peak_memory_bytes: Option<u64>,
 }
 
+/// What the threads of one process did, without its children: the kernel's counters of each thread (task_io_accounting),
+/// and syncs as counted. Exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnIo {
+    /// Calls of the read family.
+    pub read_calls: u64,
+    /// Calls of the write family.
+    pub write_calls: u64,
+    /// Bytes read, from any kind of file.
+    pub read_bytes: u64,
+    /// Bytes written, to any kind of file.
+    pub written_bytes: u64,
+    /// Bytes fetched from block devices.
+    pub device_read_bytes: u64,
+    /// Bytes made dirty, or written to block devices directly.
+    pub device_written_bytes: u64,
+    /// Calls of fsync, fdatasync and sync_file_range that succeeded.
+    pub syncs: u64,
+}
+
+impl OwnIo {
+    /// Field by field.
+    pub fn plus(self, more: OwnIo) -> OwnIo {
+        self.with(more, u64::saturating_add)
+    }
+
+    /// Field by field, not below 0.
+    pub fn minus(self, less: OwnIo) -> OwnIo {
+        self.with(less, u64::saturating_sub)
+    }
+
+    fn with(self, other: OwnIo, of: impl Fn(u64, u64) -> u64) -> OwnIo {
+        OwnIo {
+            read_calls: of(self.read_calls, other.read_calls),
+            write_calls: of(self.write_calls, other.write_calls),
+            read_bytes: of(self.read_bytes, other.read_bytes),
+            written_bytes: of(self.written_bytes, other.written_bytes),
+            device_read_bytes: of(self.device_read_bytes, other.device_read_bytes),
+            device_written_bytes: of(self.device_written_bytes, other.device_written_bytes),
+            syncs: of(self.syncs, other.syncs),
+        }
+    }
+}
+
 /// One block device over the time of watching, all users together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUse {

@@ -6,10 +6,16 @@
 //! What may not enter: judgement. Whether a share is too large is for the findings.
 
 mod build;
+mod clock;
+mod commands;
+mod peer;
 mod site;
 mod views;
 
 pub use build::account;
+pub use clock::WallClock;
+pub use commands::{Command, commands};
+pub use peer::{Peer, Sleep};
 pub use site::Site;
 pub use views::{OperationTime, ThreadTime};
 

@@ -48,7 +48,7 @@ impl Account {
     }
 
     /// The same of the entries that are picked.
-    pub fn waits_of(&self, pick: impl Fn(&Entry) -> bool) -> Vec<(Wait, Sum)> {
+    fn waits_of(&self, pick: impl Fn(&Entry) -> bool) -> Vec<(Wait, Sum)> {
         let grouped = self.grouped(|e| e.class.wait.filter(|_| pick(e)));
         grouped.into_iter().map(|(wait, sum, _)| (wait, sum)).collect()
     }

@@ -4,7 +4,9 @@
 //! What was not seen is `None`. What may not enter: causes, thresholds, words.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{Access, CallCount, DeviceUse, FileUse, SampledShare, Step, StepKind, Tier};
+use iowhy_core::profile::{
+    Access, CallCount, DeviceUse, FileUse, Profile, SampledShare, Step, StepKind, Tier,
+};
 
 use super::range::Range;
 use super::{Facts, say};
@@ -51,7 +53,7 @@ pub(super) const SYNC_CALLS: [&str; 7] =
 
 /// Reading or writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub enum Side {
     /// The read family.
     Read,
     /// The write family.
@@ -114,6 +116,14 @@ fn is_storage(file: &FileUse) -> bool {
     matches!(file.kind.as_str(), "regular" | "block-device" | "unknown")
 }
 
+/// Whether every call of the family was counted with its file.
+pub fn counted_with_their_file(profile: &Profile, side: Side) -> bool {
+    let Some(sample) = profile.calls.as_ref().filter(|calls| calls.complete) else { return false };
+    let family = sample.calls.iter().filter(|c| side.call_names().contains(&c.name.as_str()));
+    let by_file: u64 = profile.files.iter().map(|file| access(file, side).calls).sum();
+    by_file >= family.map(CallCount::succeeded).sum()
+}
+
 impl Facts<'_> {
     /// A part of the wall time as a share of it, 0 to 1.
     pub(super) fn wall_share(&self, wall_ns: f64) -> f64 {
@@ -164,12 +174,9 @@ impl Facts<'_> {
         counted.map(succeeded).or_else(|| self.counted_calls(side.call_names()))
     }
 
-    /// Whether every call of the family was counted with its file.
+    /// See [`counted_with_their_file`].
     pub(super) fn calls_are_counted_by_file(&self, side: Side) -> bool {
-        let Some(counts) = self.profile.calls.as_ref().filter(|calls| calls.complete) else { return false };
-        let family = counts.calls.iter().filter(|c| side.call_names().contains(&c.name.as_str()));
-        let by_file: u64 = self.profile.files.iter().map(|file| access(file, side).calls).sum();
-        by_file >= family.map(CallCount::succeeded).sum()
+        counted_with_their_file(self.profile, side)
     }
 
     /// The part of all system calls that are successful calls of the read or write family.

@@ -49,6 +49,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
+pub use self::facts::{Side, counted_with_their_file};
 pub use self::gain::SavedTime;
 pub use self::loops::{around, interpreted, own_ns, start_ns};
 pub use self::range::Range;

@@ -26,11 +26,48 @@ pub(crate) trait Share {
     fn ends(&self) -> (f64, f64, f64);
 }
 
+/// What has a part of the wall clock.
+pub(crate) trait OnTheClock: Share {
+    /// Seconds.
+    fn wall_s(&self) -> f64;
+
+    /// Its part of the wall clock as a share of `whole_s`. Samples split the wall time of a thread as they split its time:
+    /// the interval is as wide, relative to the value.
+    fn of_wall(&self, whole_s: f64) -> WallShare {
+        let (share, low, high) = self.ends();
+        let value = if whole_s > 0.0 { self.wall_s() / whole_s } else { 0.0 };
+        let scaled = |end: f64| if share > 0.0 { value * end / share } else { value };
+        WallShare(value, scaled(low), scaled(high).min(value.max(1.0)))
+    }
+}
+
+/// A share of the wall time: value, lower and upper end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WallShare(f64, f64, f64);
+
+impl WallShare {
+    /// The value.
+    pub(crate) fn value(self) -> f64 {
+        self.0
+    }
+}
+
+impl Share for WallShare {
+    fn ends(&self) -> (f64, f64, f64) {
+        (self.0, self.1, self.2)
+    }
+}
+
 macro_rules! shares {
     ($($kind:ty),+) => {
         $(impl Share for $kind {
             fn ends(&self) -> (f64, f64, f64) {
                 (self.share, self.share_low, self.share_high)
+            }
+        }
+        impl OnTheClock for $kind {
+            fn wall_s(&self) -> f64 {
+                self.wall_s
             }
         })+
     };

@@ -58,7 +58,7 @@ fn watched_with(dir: &Path, log: Option<&Path>) -> Option<PathBuf> {
         if !named("many-small-files") {
             continue;
         }
-        // A run of which bursts saw too little cannot be replayed; that is chance, and not twice and again.
+        // A run of which too little was recorded cannot be replayed; that is chance, and not twice and again.
         let proved = iowhy_alone(&["prove", text(&record), "--rounds", "5"]);
         if proved.stdout.contains("one packed file") {
             return Some(record);

@@ -5,6 +5,7 @@
 
 pub mod counters;
 pub mod kernel_stack;
+pub mod listening;
 pub mod open_files;
 pub mod schedstat;
 pub mod task;

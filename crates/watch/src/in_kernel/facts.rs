@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap as KernelMap, PerCpuArray};
-use iowhy_core::profile::{Access, CallCount, FileUse, SIZE_CLASSES, SampledShare};
+use iowhy_core::profile::{Access, CallCount, FileUse, KindUse, OwnIo, SIZE_CLASSES, SampledShare};
 use iowhy_linux::syscalls;
 
 use super::shapes::NUMBERS;
@@ -37,6 +37,10 @@ pub(crate) struct Facts {
     pub(crate) files: Vec<FileUse>,
     /// Where each file was when it was met first; pipes and sockets have no such place.
     pub(crate) paths: HashMap<FileKey, String>,
+    /// By kind of file.
+    pub(crate) kinds: Vec<KindUse>,
+    /// By process: what its ended threads moved, and all syncs.
+    pub(crate) processes: HashMap<u32, OwnIo>,
     /// What did not fit.
     pub(crate) lost: Lost,
 }
@@ -77,8 +81,10 @@ pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
     let [threads, descriptions, files] = lost.get(&0, 0).map_err(|e| chain(&e))?;
     Ok(Facts {
         calls: calls(object)?,
+        kinds: by_kind(&sums),
         files: by_path(sums, &paths),
         paths,
+        processes: processes(object)?,
         lost: Lost { threads, descriptions, files },
     })
 }
@@ -109,6 +115,33 @@ pub(super) fn new_thread(tid: u32, mode: u16) -> [u64; THREAD] {
     let mut thread = [0; THREAD];
     thread[0] = u64::from_ne_bytes([a, b, c, d, e, f, 0, 0]);
     thread
+}
+
+/// Words of `struct process`.
+const PROCESS: usize = 8;
+
+fn processes(object: &mut Ebpf) -> Result<HashMap<u32, OwnIo>, String> {
+    let known: KernelMap<_, u32, [u64; PROCESS]> = map(object, "processes")?;
+    let mut processes = HashMap::new();
+    for entry in known.iter() {
+        let (
+            pid,
+            [read_bytes, written_bytes, read_calls, write_calls, device_read, device_written, syncs, ended],
+        ) = entry.map_err(|e| chain(&e))?;
+        // Until a thread has ended, the rest only holds what is to be taken off.
+        let own = OwnIo {
+            read_calls,
+            write_calls,
+            read_bytes,
+            written_bytes,
+            device_read_bytes: device_read,
+            device_written_bytes: device_written,
+            syncs,
+        };
+        let own = if ended == 0 { OwnIo { syncs, ..OwnIo::default() } } else { own };
+        processes.insert(pid, own);
+    }
+    Ok(processes)
 }
 
 fn calls(object: &mut Ebpf) -> Result<Vec<CallCount>, String> {
@@ -148,6 +181,21 @@ fn calls(object: &mut Ebpf) -> Result<Vec<CallCount>, String> {
     }
     calls.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
     Ok(calls)
+}
+
+/// Sums over all files of a kind.
+fn by_kind(sums: &HashMap<FileKey, [u64; SUMS]>) -> Vec<KindUse> {
+    let mut kinds: BTreeMap<&str, KindUse> = BTreeMap::new();
+    for (key, words) in sums {
+        let kind = key.kind();
+        let sum =
+            kinds.entry(kind).or_insert_with(|| KindUse { kind: kind.to_owned(), ..KindUse::default() });
+        sum.read_calls += words[0];
+        sum.read_bytes += words[1];
+        sum.write_calls += words[ACCESS];
+        sum.written_bytes += words[ACCESS + 1];
+    }
+    kinds.into_values().filter(|sum| sum.read_calls + sum.write_calls > 0).collect()
 }
 
 /// Joins what has the same path: a file that was replaced keeps its name.

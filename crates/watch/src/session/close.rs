@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use iowhy_core::profile::{
-    CallPattern, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Profile, Sight,
+    CallPattern, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Process, Profile,
+    Sight,
 };
 
 use iowhy_core::units;
@@ -13,6 +14,7 @@ use iowhy_core::units;
 use super::counted::reap;
 use super::counting;
 use super::event_loop::EventLoop;
+use super::files::Files;
 use super::programs::Programs;
 use super::state::State;
 use crate::child::{Adoption, Child};
@@ -71,6 +73,7 @@ impl EventLoop<'_> {
         self.drain(true);
         let counts = self.let_recorder_go();
         let counted = self.counting.take().and_then(|counting| counting.finish(&mut self.limitations));
+        self.count_by_process(counted.as_ref());
         let end_ns = self.state.end_ns(now);
         let file = child.as_ref().map(|child| child.file().to_owned());
         self.count_processes(child, adoption);
@@ -93,6 +96,17 @@ impl EventLoop<'_> {
             recorder.let_go();
         }
         Some(counts)
+    }
+
+    /// Tells the processes' own counters apart, where the observer saw every thread.
+    fn count_by_process(&mut self, counted: Option<&counting::Counts>) {
+        let Some(counted) =
+            counted.filter(|counted| !self.own && counted.calls.as_ref().is_some_and(|calls| calls.complete))
+        else {
+            return;
+        };
+        let State { by_process, reader, threads, own_io, .. } = &mut self.state;
+        *own_io = std::mem::take(by_process).finish(reader, counted.processes.clone(), threads.iter());
     }
 
     /// Sums the counters of all processes, each once, and reaps those that are ours.
@@ -211,10 +225,7 @@ impl EventLoop<'_> {
         };
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
         let in_program_ns = self.cost_in_program_ns(counted.as_ref());
-        let (calls, counted_files, pattern, recorded_calls) = match counted {
-            Some(counted) => (Some(counted.calls), counted.files, counted.pattern, counted.recorded),
-            None => Default::default(),
-        };
+        let counted = counted.unwrap_or_default();
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
         let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
         let others = others_on_cpu(&parts.ticks, self.state.programs.get_mut());
@@ -223,7 +234,8 @@ impl EventLoop<'_> {
         self.limitations.splice(0..0, hidden);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
-        let (files, wanted) = files.finish(counted_files, &mut reader);
+        let processes = with_ends(parts.processes, &files);
+        let (files, wanted) = files.finish(counted.files, &mut reader);
         let (devices, mut pressure) = match (&self.before, &machine) {
             (Some(before), Some((devices, pressure))) => (
                 uses(&before.devices, devices, &wanted, before.pressure.groups()),
@@ -246,23 +258,24 @@ impl EventLoop<'_> {
             observer: Observer {
                 own_cpu_ns: self.watched_cpu_ns,
                 in_program_ns,
-                events: counts.records + recorded_calls,
+                events: counts.records + counted.recorded,
                 lost: counts.lost,
                 switch_duty: duty,
-                recorded_calls,
+                recorded_calls: counted.recorded,
                 peak_memory_bytes: peak_memory(),
                 switch_cost_ns: self.self_test.switch_cost_ns,
             },
             directory: self.directory,
-            processes: parts.processes,
+            processes,
             threads: parts.threads,
             stacks: parts.stacks,
             symbols: parts.symbols,
             idle_wall_ns: parts.idle_wall_ns,
             io,
-            calls,
-            pattern: identified(pattern, &files),
+            calls: counted.calls,
+            pattern: identified(counted.pattern, &files),
             files,
+            kinds: counted.kinds,
             devices,
             block: block.map(|b| b.finish(parts.charges.as_ref())),
             rings,
@@ -272,6 +285,15 @@ impl EventLoop<'_> {
         debug_assert_eq!(profile.check(1e-6), Ok(()));
         profile
     }
+}
+
+/// Adds what looks found open: ends of pipes, and sockets that listen.
+fn with_ends(mut processes: Vec<Process>, files: &Files) -> Vec<Process> {
+    for process in &mut processes {
+        process.listens = files.listens(process.pid);
+        process.pipes = files.pipes(process.pid);
+    }
+    processes
 }
 
 /// Smaller files that no call was seen on are rarely what a program reads through a ring.

@@ -1,7 +1,9 @@
 //! Exact counts of a watch, and calls in their order: the observer in the kernel is opened before the program runs, and read
 //! when it has ended.
 
-use iowhy_core::profile::{CallCount, CallCounts, CallPattern, FileUse, Limitation, Tier};
+use std::collections::HashMap;
+
+use iowhy_core::profile::{CallCount, CallCounts, CallPattern, FileUse, KindUse, Limitation, OwnIo, Tier};
 use iowhy_linux::process::tree;
 use iowhy_linux::reader::Reader;
 
@@ -10,9 +12,14 @@ use crate::calls::{Durations, FileKey};
 use crate::in_kernel::{Cost, Facts, InKernel};
 
 /// What the observer counted over the whole watch.
+#[derive(Default)]
 pub(super) struct Counts {
-    pub(super) calls: CallCounts,
+    /// `None`: nothing was counted.
+    pub(super) calls: Option<CallCounts>,
     pub(super) files: Vec<FileUse>,
+    pub(super) kinds: Vec<KindUse>,
+    /// See [`Facts::processes`].
+    pub(super) processes: HashMap<u32, OwnIo>,
     /// Calls in their order, as far as they were recorded.
     pub(super) pattern: CallPattern,
     /// How many were recorded.
@@ -114,7 +121,7 @@ impl Counting {
                 return None;
             }
         };
-        let Facts { mut calls, mut files, paths, lost } = facts;
+        let Facts { mut calls, mut files, paths, kinds, processes, lost } = facts;
         for (count, what) in [
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
@@ -128,8 +135,8 @@ impl Counting {
         let (pattern, durations) = log.map(|log| log.finish(path)).unwrap_or_default();
         set_times(&mut calls, &mut files, &durations);
         let cost_ns = self.observer.measure().map_or(0.0, |cost| spent_ns(&calls, cost));
-        let calls = CallCounts { complete: lost.threads == 0, calls };
-        Some(Counts { calls, files, pattern, recorded, cost_ns })
+        let calls = Some(CallCounts { complete: lost.threads == 0, calls });
+        Some(Counts { calls, files, kinds, processes, pattern, recorded, cost_ns })
     }
 }
 

@@ -272,6 +272,9 @@ impl<'a> EventLoop<'a> {
             for pid in self.state.threads.processes() {
                 self.state.counted.existing(&mut self.state.reader, pid);
             }
+            for (pid, tid) in &existing {
+                self.state.by_process.existing(&mut self.state.reader, *pid, *tid);
+            }
         }
         let now = monotonic_ns();
         let recording = self.recorder.is_some();

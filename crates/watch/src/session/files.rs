@@ -3,15 +3,16 @@
 //! Goal: facts about few files, early, at little cost. Non-goal: what is done to them (the observer in the kernel
 //! tells). A file that is opened and closed between two looks is not seen here.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use iowhy_core::profile::{FileUse, RingUse};
+use iowhy_core::profile::{FileUse, PipeEnd, RingUse};
 use iowhy_linux::mounts::Mount;
 
 use iowhy_linux::block::devices::BlockTree;
 use iowhy_linux::file_facts::{FileFacts, facts_of_path, mounts_of};
 use iowhy_linux::page_cache;
+use iowhy_linux::process::listening;
 use iowhy_linux::process::open_files::{self, OpenFile};
 use iowhy_linux::reader::Reader;
 
@@ -58,6 +59,10 @@ pub(super) struct Files {
     given: HashSet<(u64, u64)>,
     /// What each descriptor was at the last look at its process.
     open: HashMap<(u32, u32), PathBuf>,
+    /// Ends of pipes, with their processes.
+    pipes: BTreeSet<(u32, PipeEnd)>,
+    /// Processes that were found to listen for connections.
+    listening: HashSet<u32>,
     /// Requests in flight on all rings together, one number for each round of looks that saw any.
     in_flight: Vec<u32>,
 }
@@ -94,6 +99,8 @@ impl Files {
         self.counted = 0;
         let mut left = MAX_AT_ONCE;
         let mut in_flight = 0u32;
+        // Tables of sockets may be long: they are read at the first looks, and ever more seldom.
+        let mut listening = self.turn.is_power_of_two().then(Listening::default);
         for n in 0..processes.len().min(MAX_PROCESSES) {
             let pid = processes[(self.turn.wrapping_mul(MAX_PROCESSES).wrapping_add(n)) % processes.len()];
             let open = some_open(pid, self.turn, left, reader);
@@ -103,6 +110,13 @@ impl Files {
             for file in open {
                 left -= 1;
                 in_flight = in_flight.saturating_add(file.in_flight.unwrap_or(0));
+                if listening.as_mut().is_some_and(|sockets| sockets.holds(pid, &file.path)) {
+                    self.listening.insert(pid);
+                }
+                if let Some(inode) = number_in(&file.path, "pipe:[").filter(|_| self.pipes.len() < MAX_KNOWN)
+                {
+                    self.pipes.insert((pid, PipeEnd { inode, writes: file.flags.writable() }));
+                }
                 self.meet(pid, &file, reader);
                 seen.insert(file.descriptor);
                 self.appeared(pid, file);
@@ -150,6 +164,17 @@ impl Files {
         seen.sort_unstable();
         let middle = *seen.get(seen.len() / 2)?;
         Some(RingUse { looks: seen.len() as u64, in_flight: f64::from(middle) })
+    }
+
+    /// Ends of pipes that a process was found to have open.
+    pub(super) fn pipes(&self, pid: u32) -> Vec<PipeEnd> {
+        let from = PipeEnd { inode: 0, writes: false };
+        self.pipes.range((pid, from)..).take_while(|(of, _)| *of == pid).map(|(_, end)| *end).collect()
+    }
+
+    /// Whether a process was found to listen for connections.
+    pub(super) fn listens(&self, pid: u32) -> bool {
+        self.listening.contains(&pid)
     }
 
     /// When [`Files::round`] wants to be called again.
@@ -227,6 +252,23 @@ impl Files {
         devices.sort();
         devices.dedup();
         (seen, devices)
+    }
+}
+
+/// The inode in what `/proc` calls a pipe or a socket: `pipe:[1]`.
+fn number_in(path: &Path, before: &str) -> Option<u64> {
+    path.to_str()?.strip_prefix(before)?.strip_suffix(']')?.parse().ok()
+}
+
+/// The sockets that listen, read when the first socket is met.
+#[derive(Default)]
+struct Listening(Option<HashSet<u64>>);
+
+impl Listening {
+    /// Whether this descriptor of a process listens.
+    fn holds(&mut self, pid: u32, path: &Path) -> bool {
+        let Some(inode) = number_in(path, "socket:[") else { return false };
+        self.0.get_or_insert_with(|| listening::sockets(pid)).contains(&inode)
     }
 }
 

@@ -3,6 +3,7 @@
 //! in the profile; it ends neither the watch nor the program.
 
 mod before;
+mod by_process;
 mod close;
 mod counted;
 mod counting;

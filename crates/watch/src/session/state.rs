@@ -4,10 +4,11 @@
 //! older events have been handed on: the time line gets everything in the order of its time.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use super::by_process::ByProcess;
 use super::counted::Counted;
 use super::files::Files;
 use super::groups::GroupsSeen;
@@ -18,6 +19,7 @@ use crate::block::BlockTracer;
 use crate::event::{Event, Kind, Trace};
 use crate::symbols::{Background, Symbols};
 use crate::timeline::{Begin, Existing, Found, Parts, ThreadTotal, Timeline, Totals};
+use iowhy_core::profile::OwnIo;
 use iowhy_linux::reader::Reader;
 
 /// Notes that may wait. More than this come only when records do not: then they go on at once.
@@ -62,6 +64,9 @@ pub(super) struct State<'a> {
     pub(super) threads: ThreadSet,
     pub(super) block: Option<BlockTracer>,
     pub(super) counted: Counted,
+    pub(super) by_process: ByProcess,
+    /// What each process did itself, once that is known.
+    pub(super) own_io: HashMap<u32, OwnIo>,
     pub(super) files: Files,
     pub(super) groups: GroupsSeen,
     pub(super) reader: Reader,
@@ -106,6 +111,8 @@ impl<'a> State<'a> {
             threads: ThreadSet::default(),
             block: None,
             counted: Counted::default(),
+            by_process: ByProcess::default(),
+            own_io: HashMap::new(),
             files: Files::new(),
             groups: GroupsSeen::default(),
             reader: Reader::new(),
@@ -380,6 +387,7 @@ impl<'a> State<'a> {
                     end_ns,
                     threads: self.last_times.map(last).into_iter().collect(),
                     cpu_ns,
+                    own_io: std::mem::take(&mut self.own_io),
                     first_thread_ns: self.last_times.map(|(_, ran, _)| ran.saturating_sub(before_exec_ns)),
                     completions_seen: self.block.as_ref().is_some_and(BlockTracer::completions_seen),
                 })

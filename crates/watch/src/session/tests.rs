@@ -126,6 +126,60 @@ fn children_that_live_for_a_moment_are_counted_to_the_last_call() {
 }
 
 #[test]
+fn each_process_has_what_it_did_itself_and_not_what_its_children_did() {
+    let _alone = alone();
+    if !have("dd") {
+        return;
+    }
+    let script = "dd if=/dev/zero bs=1000 count=50 status=none | dd of=/dev/null bs=1000 status=none; \
+                  dd if=/dev/zero of=/dev/null bs=7 count=1000 status=none; true";
+    let p = profile(&["sh", "-c", script], Tier::Observer);
+    if !counted(&p) {
+        return;
+    }
+    let own = |process: &iowhy_core::profile::Process| process.own.unwrap();
+    let written: Vec<u64> = p.processes.iter().map(|process| own(process).written_bytes).collect();
+    let mut sorted = written.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, [0, 7000, 50_000, 50_000], "{:?}", p.processes);
+    assert_eq!(written[0], 0, "the shell wrote nothing itself: {:?}", p.processes);
+    // The kernel's sum over all of them is that of the parts, but for what the command read of its own program at exec.
+    let read: u64 = p.processes.iter().map(|process| own(process).read_bytes).sum();
+    let whole = p.io.read_bytes.unwrap();
+    assert!(read <= whole && whole - read < 4096, "{read} of {whole}");
+}
+
+#[test]
+fn syncs_are_those_of_the_process_that_asked() {
+    let _alone = alone();
+    if !have("dd") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("data").display().to_string();
+    let script = "dd if=/dev/zero of=\"$0\" bs=512 count=1 conv=fsync status=none; true";
+    let p = profile(&["sh", "-c", script, &file], Tier::Observer);
+    if !counted(&p) {
+        return;
+    }
+    let syncs: Vec<u64> = p.processes.iter().map(|process| process.own.unwrap().syncs).collect();
+    assert_eq!(syncs, [0, 1], "{:?}", p.processes);
+    let regular = p.kinds.iter().find(|kind| kind.kind == "regular").unwrap();
+    assert_eq!((regular.write_calls, regular.written_bytes), (1, 512), "{:?}", p.kinds);
+}
+
+#[test]
+fn both_ends_of_a_pipe_are_seen() {
+    let _alone = alone();
+    let p = profile(&["sh", "-c", "sleep 0.2 | sleep 0.2"], Tier::Observer);
+    let pipes: Vec<_> = p.processes.iter().flat_map(|process| &process.pipes).collect();
+    let both = pipes
+        .iter()
+        .any(|end| end.writes && pipes.iter().any(|other| !other.writes && other.inode == end.inode));
+    assert!(both, "{:?}", p.processes);
+}
+
+#[test]
 fn a_sleeper_sleeps_and_nobody_is_active() {
     let _alone = alone();
     for tier in TIERS {

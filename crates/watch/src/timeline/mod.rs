@@ -25,7 +25,7 @@ pub use ticks::{TaskTicks, Ticks};
 
 use std::collections::HashMap;
 
-use iowhy_core::profile::{Process, StackTime, Symbol, Thread};
+use iowhy_core::profile::{OwnIo, Process, StackTime, Symbol, Thread};
 
 use crate::block::{Charge, InFlight};
 use crate::event::{Event, Kind, RELEASED};
@@ -92,6 +92,8 @@ pub struct Totals {
     pub first_thread_ns: Option<u64>,
     /// Whether hardly any completion of a block request was missed.
     pub completions_seen: bool,
+    /// What each process did itself, as far as that was counted.
+    pub own_io: HashMap<u32, OwnIo>,
 }
 
 /// The kernel's own counters of a thread, since its birth (`schedstat`).
@@ -379,7 +381,7 @@ impl<'a> Timeline<'a> {
         for t in &end.threads {
             self.cumulative(t.tid, end.end_ns, t.running_ns, t.queued_ns);
         }
-        let processes = std::mem::take(&mut self.processes).into_list();
+        let processes = std::mem::take(&mut self.processes).into_list(&end.own_io);
         let mut slots: Vec<u32> = self.by_tid.values().copied().collect();
         slots.sort_unstable();
         for slot in slots {

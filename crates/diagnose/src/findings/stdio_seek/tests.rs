@@ -29,7 +29,7 @@ fn a_buffer_thrown_away_is_named_and_reads_of_records_not() {
     assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - saved)).abs() < 1e-6);
 }
 
-/// 1,000 of 5,000 reads after seeks through a buffer of 64 KiB, of which bursts saw few; then small files.
+/// 1,000 of 5,000 reads after seeks through a buffer of 64 KiB; then small files.
 #[test]
 fn one_part_of_a_run_is_named_by_its_own_reads_and_weighed_by_the_exact_counters() {
     let (large, small) = (65_536, 150);

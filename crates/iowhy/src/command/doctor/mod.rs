@@ -117,7 +117,7 @@ fn shows(tier: Tier) -> &'static str {
         Tier::None => "counters of /proc, and the kernel function that each thread sleeps in",
         Tier::Stacks => "kernel stacks of the program's threads",
         Tier::Clock => "a sampling clock on every CPU, which is exact for programs that sleep often",
-        Tier::Observer => "tracepoints: each block request, and system calls in bursts",
+        Tier::Observer => "block requests, and every system call counted",
     }
 }
 

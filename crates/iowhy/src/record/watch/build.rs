@@ -9,9 +9,10 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{CallCount, Profile};
 use iowhy_core::units;
 use iowhy_core::warning::Warning;
-use iowhy_diagnose::account::{Account, Entry, OperationTime, Site, Sum};
+use iowhy_diagnose::account::{Account, Entry, OperationTime, Site, Sleep, Sum, WallClock};
 use iowhy_diagnose::classify::{Operation, Wait};
 
+use super::commands;
 use super::interval::{Basis, Measured};
 use super::io::io;
 use super::{
@@ -50,6 +51,7 @@ pub fn record(
     invocation: Invocation,
 ) -> WatchRecord {
     let account = &explained.account;
+    let clock = WallClock::new(&profile, account);
     let basis = Basis::new(&profile, account.entries.iter(), account.thread_ns);
     let running = units::total(profile.threads.iter().map(|t| t.running_ns));
     let unexplained = account.layers.get(Layer::Unexplained).total_ns();
@@ -69,21 +71,23 @@ pub fn record(
         cpu_s: running as f64 / SECOND,
         idle_s: profile.idle_wall_ns / SECOND,
         exit: Exit::from_end(profile.end),
-        processes: units::total(profile.processes.iter().map(|p| p.count.max(1))),
+        processes: commands::records(&profile, account, &clock),
+        idle_threads: clock.idle_threads(&profile),
+        stolen_s: profile.pressure.stolen_ns.map(|ns| ns as f64 / SECOND),
         tier: profile.sight.tier,
         limitations: profile.sight.limitations.clone(),
         observer: observer(&profile),
         io: io(&profile),
-        layers: layers(account, &basis),
-        operations: operations(&profile, account, meaning, &basis),
-        waits: waits(account, |_| true),
+        layers: layers(account, &clock, &basis),
+        operations: operations(&profile, account, &clock, meaning, &basis),
+        waits: waits(&profile, account, &clock, |_| true),
         unexplained_share: if account.thread_ns > 0.0 { unexplained / account.thread_ns } else { 0.0 },
         seen_share: account.seen_share,
         inferred_share: account.inferred_share(),
         findings: explained.findings,
         devices: profile.devices.clone(),
-        threads: threads(&profile, account),
-        call_sites: call_sites(account, &basis),
+        threads: threads(&profile, account, &clock),
+        call_sites: call_sites(account, &clock, &basis),
         proof: None,
         profile,
     }
@@ -120,12 +124,13 @@ fn observer(profile: &Profile) -> ObserverRecord {
 }
 
 /// One layer's entry.
-fn layer_share(id: Layer, part: &Measured, basis: &Basis) -> LayerShare {
+fn layer_share(id: Layer, part: &Measured, wall_ns: f64, basis: &Basis) -> LayerShare {
     let (share, share_low, share_high) = basis.share(part);
     LayerShare {
         id,
         busy_s: part.busy_ns / SECOND,
         wait_s: part.wait_ns / SECOND,
+        wall_s: wall_ns / SECOND,
         share,
         share_low,
         share_high,
@@ -133,16 +138,18 @@ fn layer_share(id: Layer, part: &Measured, basis: &Basis) -> LayerShare {
 }
 
 /// The layers of some entries, as shares of these entries.
-fn split(profile: &Profile, entries: &[&Entry]) -> Vec<LayerShare> {
-    let mut sums: BTreeMap<Layer, Measured> = BTreeMap::new();
+fn split(profile: &Profile, clock: &WallClock, entries: &[&Entry]) -> Vec<LayerShare> {
+    let mut sums: BTreeMap<Layer, (Measured, f64)> = BTreeMap::new();
     for entry in entries {
-        sums.entry(entry.class.layer).or_default().add(entry);
+        let (part, wall_ns) = sums.entry(entry.class.layer).or_default();
+        part.add(entry);
+        *wall_ns += clock.wall_ns(entry);
     }
     let whole_ns = entries.iter().map(|entry| entry.time_ns).sum();
     let basis = Basis::new(profile, entries.iter().copied(), whole_ns);
     let alone = sums.len() == 1;
     let mut layers: Vec<LayerShare> =
-        sums.into_iter().map(|(id, part)| layer_share(id, &part, &basis)).collect();
+        sums.into_iter().map(|(id, (part, wall_ns))| layer_share(id, &part, wall_ns, &basis)).collect();
     if alone && let Some(only) = layers.first_mut() {
         // All of it is all of it, however few samples there are.
         (only.share_low, only.share_high) = (only.share, only.share);
@@ -151,43 +158,54 @@ fn split(profile: &Profile, entries: &[&Entry]) -> Vec<LayerShare> {
 }
 
 /// The layers of the whole. The account's own ledger decides: it also holds what no entry does.
-fn layers(account: &Account, basis: &Basis) -> Vec<LayerShare> {
-    let entry = |layer: &iowhy_core::layer::LayerTime| {
-        let mut part = Measured::of(account.entries.iter().filter(|e| e.class.layer == layer.id));
-        part.busy_ns = layer.busy_ns;
-        part.wait_ns = layer.wait_ns;
-        layer_share(layer.id, &part, basis)
+fn layers(account: &Account, clock: &WallClock, basis: &Basis) -> Vec<LayerShare> {
+    let on_the_clock = clock.layers(account);
+    let entry = |id: &Layer| {
+        let (time, wall_ns) = (account.layers.get(*id), on_the_clock.get(*id).total_ns());
+        if time.total_ns() == 0.0 && wall_ns == 0.0 {
+            return None;
+        }
+        let mut part = Measured::of(account.entries.iter().filter(|e| e.class.layer == *id));
+        part.busy_ns = time.busy_ns;
+        part.wait_ns = time.wait_ns;
+        Some(layer_share(*id, &part, wall_ns, basis))
     };
-    account.layers.entries().iter().map(entry).collect()
+    Layer::ALL.iter().filter_map(entry).collect()
 }
 
-fn waits(account: &Account, pick: impl Fn(&Entry) -> bool) -> Vec<WaitRecord> {
-    let record = |(wait, sum): (Wait, Sum)| {
+fn waits(
+    profile: &Profile,
+    account: &Account,
+    clock: &WallClock,
+    pick: impl Fn(&Entry) -> bool,
+) -> Vec<WaitRecord> {
+    let record = |(sleep, sum): (Sleep, Sum)| {
         let of = |layer| {
-            let picked = |e: &Entry| e.class.wait == Some(wait) && e.class.layer == layer && pick(e);
+            let picked = |e: &Entry| e.class.wait == Some(sleep.wait) && e.class.layer == layer && pick(e);
             account.sum(picked).time_ns / SECOND
         };
         WaitRecord {
-            id: wait.id().to_owned(),
-            words: wait.words().to_owned(),
-            on_path: wait.on_path(),
+            id: sleep.id().to_owned(),
+            words: sleep.words().to_owned(),
+            on_path: sleep.wait.on_path(),
             time_s: sum.time_ns / SECOND,
             wall_s: sum.wall_ns / SECOND,
             share: if account.thread_ns > 0.0 { sum.time_ns / account.thread_ns } else { 0.0 },
             events: sum.events,
             device_s: of(Layer::Device),
             // What a limit of the block layer holds back was seen in no queue.
-            queued_s: if wait == Wait::BlockThrottle { 0.0 } else { of(Layer::Block) },
+            queued_s: if sleep.wait == Wait::BlockThrottle { 0.0 } else { of(Layer::Block) },
             behind_others_s: sum.delay.behind_ns / SECOND,
             beside_others_s: sum.delay.beside_ns / SECOND,
         }
     };
-    account.waits_of(&pick).into_iter().map(record).collect()
+    clock.waits(profile, account, &pick).into_iter().map(record).collect()
 }
 
 fn operations(
     profile: &Profile,
     account: &Account,
+    clock: &WallClock,
     meaning: &Analyzer,
     basis: &Basis,
 ) -> Vec<OperationRecord> {
@@ -201,13 +219,13 @@ fn operations(
             id: operation.id().to_owned(),
             calls: calls(profile, meaning, operation),
             time_s: time.sum.time_ns / SECOND,
-            wall_s: time.sum.wall_ns / SECOND,
+            wall_s: entries.iter().map(|e| clock.wall_ns(e)).sum::<f64>() / SECOND,
             share,
             share_low,
             share_high,
             events: sum.samples + sum.sleeps,
-            layers: split(profile, &entries),
-            waits: waits(account, |e| e.class.operation == operation),
+            layers: split(profile, clock, &entries),
+            waits: waits(profile, account, clock, |e| e.class.operation == operation),
         }
     };
     account.operations().into_iter().map(record).collect()
@@ -231,7 +249,7 @@ fn calls(profile: &Profile, meaning: &Analyzer, operation: Operation) -> Option<
     })
 }
 
-fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
+fn threads(profile: &Profile, account: &Account, clock: &WallClock) -> Vec<ThreadRecord> {
     let mut order: Vec<usize> = (0..profile.threads.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(profile.threads[*i].lifetime_ns));
     order.truncate(MAX_THREADS);
@@ -251,14 +269,14 @@ fn threads(profile: &Profile, account: &Account) -> Vec<ThreadRecord> {
             running_s: t.running_ns as f64 / SECOND,
             queued_s: t.queued_ns as f64 / SECOND,
             blocked_s: t.blocked_ns as f64 / SECOND,
-            layers: split(profile, own),
+            layers: split(profile, clock, own),
         }
     };
     order.into_iter().map(thread).collect()
 }
 
 /// Who asked, most time first.
-fn call_sites(account: &Account, basis: &Basis) -> Vec<CallSite> {
+fn call_sites(account: &Account, clock: &WallClock, basis: &Basis) -> Vec<CallSite> {
     let record = |site: &Site| {
         let sum = Measured::of(site.entries.iter());
         let (share, share_low, share_high) = basis.share(&sum);
@@ -268,6 +286,7 @@ fn call_sites(account: &Account, basis: &Basis) -> Vec<CallSite> {
             object: Some(site.object.clone()).filter(|object| !object.is_empty()),
             operation: site.operation.id().to_owned(),
             time_s: site.sum.time_ns / SECOND,
+            wall_s: site.entries.iter().map(|e| clock.wall_ns(e)).sum::<f64>() / SECOND,
             share,
             share_low,
             share_high,

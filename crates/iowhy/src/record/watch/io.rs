@@ -1,9 +1,12 @@
 //! Bytes and calls: from the kernel's counters to the record's, and what part came from the cache.
 
+use std::collections::BTreeMap;
+
 use iowhy_core::profile::Profile;
 use iowhy_core::units;
+use iowhy_diagnose::findings::{Side, counted_with_their_file};
 
-use super::IoRecord;
+use super::{FileKind, IoRecord, KindRecord};
 
 /// The record's block of counters.
 pub(super) fn io(profile: &Profile) -> IoRecord {
@@ -19,10 +22,44 @@ pub(super) fn io(profile: &Profile) -> IoRecord {
         written_bytes: io.written_bytes,
         device_read_bytes: io.device_read_bytes,
         device_written_bytes: io.device_written_bytes,
+        by_kind: by_kind(profile),
         cache_hit_share: cache_hit_share(profile),
         major_faults: io.major_faults,
         files: profile.files.clone(),
     }
+}
+
+/// Calls by kind of file, where every call was counted with its file.
+pub(super) fn by_kind(profile: &Profile) -> Vec<KindRecord> {
+    if !counted_by_file(profile) {
+        return Vec::new();
+    }
+    let mut kinds: BTreeMap<FileKind, KindRecord> = BTreeMap::new();
+    for of in &profile.kinds {
+        let kind = kind(&of.kind);
+        let none = KindRecord { kind, read_calls: 0, read_bytes: 0, write_calls: 0, written_bytes: 0 };
+        let sum = kinds.entry(kind).or_insert(none);
+        sum.read_calls += of.read_calls;
+        sum.read_bytes += of.read_bytes;
+        sum.write_calls += of.write_calls;
+        sum.written_bytes += of.written_bytes;
+    }
+    kinds.into_values().collect()
+}
+
+fn kind(of: &str) -> FileKind {
+    match of {
+        "regular" | "directory" | "block-device" => FileKind::Files,
+        "socket" => FileKind::Sockets,
+        "pipe" => FileKind::Pipes,
+        "character-device" => FileKind::CharacterDevices,
+        _ => FileKind::Others,
+    }
+}
+
+/// Whether the calls on the files are all calls of the read and write families.
+fn counted_by_file(profile: &Profile) -> bool {
+    [Side::Read, Side::Write].into_iter().all(|side| counted_with_their_file(profile, side))
 }
 
 /// Bytes that were made dirty, but not more than the devices wrote for anybody: what is made dirty again and again is

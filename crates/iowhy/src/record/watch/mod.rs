@@ -4,6 +4,7 @@
 //! ends equal the value it was not sampled but measured. What may not enter: how it is shown.
 
 mod build;
+mod commands;
 mod interval;
 mod io;
 #[cfg(test)]
@@ -54,8 +55,12 @@ pub struct WatchRecord {
     pub idle_s: f64,
     /// How it ended; `null` when it still runs, or when that cannot be known.
     pub exit: Option<Exit>,
-    /// Processes that were seen.
-    pub processes: u64,
+    /// Processes by command, those that took most of the wall clock first.
+    pub processes: Vec<CommandRecord>,
+    /// Threads that idle throughout: active for less than 1 % of their life, in at most ten sleeps. 0 if all do.
+    pub idle_threads: u64,
+    /// CPU time that the hypervisor took from all CPUs of the machine together; `null` where the kernel does not tell.
+    pub stolen_s: Option<f64>,
     /// What could be seen.
     pub tier: Tier,
     /// What could not.
@@ -64,7 +69,7 @@ pub struct WatchRecord {
     pub observer: ObserverRecord,
     /// Bytes and calls.
     pub io: IoRecord,
-    /// Thread time by layer; sums to `thread_s`.
+    /// Thread time by layer, which sums to `thread_s`; the wall times sum to the run's `wall_s`.
     pub layers: Vec<LayerShare>,
     /// Thread time by what the program asked for, most first.
     pub operations: Vec<OperationRecord>,
@@ -174,6 +179,8 @@ pub struct IoRecord {
     pub device_read_bytes: Option<u64>,
     /// Bytes made dirty or written directly.
     pub device_written_bytes: Option<u64>,
+    /// The same by kind of file, with `send` and `recv` on sockets; empty where calls were not all counted with their file.
+    pub by_kind: Vec<KindRecord>,
     /// Part of the bytes read from regular files that did not come from a device, 0 to 1; at least, where read-ahead
     /// fetched what was not read. `null` where it cannot be known.
     pub cache_hit_share: Option<f64>,
@@ -181,6 +188,62 @@ pub struct IoRecord {
     pub major_faults: Option<u64>,
     /// Files, most bytes first.
     pub files: Vec<FileUse>,
+}
+
+/// Calls and bytes of one kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KindRecord {
+    /// Which.
+    pub kind: FileKind,
+    /// Calls of the read family.
+    pub read_calls: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Calls of the write family.
+    pub write_calls: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// Kinds of files that are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileKind {
+    /// Regular files, directories and block devices.
+    Files,
+    /// Sockets.
+    Sockets,
+    /// Pipes.
+    Pipes,
+    /// Terminals and other character devices.
+    CharacterDevices,
+    /// Event descriptors and others.
+    Others,
+}
+
+/// The processes of one command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandRecord {
+    /// Their last name.
+    pub command: String,
+    /// How many.
+    pub count: u64,
+    /// CPU time.
+    pub cpu_s: f64,
+    /// Thread time asleep on the I/O path.
+    pub path_wait_s: f64,
+    /// Part of the wall clock in which their threads were active; an instant is shared among all threads active in it.
+    pub wall_s: f64,
+    /// The same as a part of the run.
+    pub wall_share: f64,
+    /// Bytes that they read themselves, from any kind of file; `null` where the counters of one of them could not be read.
+    pub read_bytes: Option<u64>,
+    /// Bytes written.
+    pub written_bytes: Option<u64>,
+    /// Syncs that succeeded.
+    pub syncs: Option<u64>,
+    /// Whom or what they slept for off the path, most first.
+    pub waits_for: Vec<String>,
 }
 
 /// Time in a layer. Its share is of the whole that is split: the program's thread time, or that of an operation or a
@@ -193,6 +256,8 @@ pub struct LayerShare {
     pub busy_s: f64,
     /// Off it.
     pub wait_s: f64,
+    /// Its part of the wall clock: an instant belongs to the threads active in it; an idle one to sleeps off the path.
+    pub wall_s: f64,
     /// Part of the whole.
     pub share: f64,
     /// Lower end of the interval of `share`.
@@ -210,7 +275,7 @@ pub struct OperationRecord {
     pub calls: Option<u64>,
     /// Thread time.
     pub time_s: f64,
-    /// Its part of the wall clock.
+    /// Its part of the wall clock, idle time included: see `LayerShare`.
     pub wall_s: f64,
     /// Part of the program's thread time.
     pub share: f64,
@@ -237,7 +302,7 @@ pub struct WaitRecord {
     pub on_path: bool,
     /// Thread time.
     pub time_s: f64,
-    /// Its part of the wall clock.
+    /// Its part of the wall clock, idle time included: see `LayerShare`.
     pub wall_s: f64,
     /// Part of the program's thread time.
     pub share: f64,
@@ -293,6 +358,8 @@ pub struct CallSite {
     pub operation: String,
     /// Thread time.
     pub time_s: f64,
+    /// Its part of the wall clock, idle time included: see `LayerShare`.
+    pub wall_s: f64,
     /// Part of the program's thread time.
     pub share: f64,
     /// Lower end of the interval of `share`.

@@ -10,25 +10,25 @@ use iowhy_view::svg::WIDE;
 use iowhy_view::svg::bars::{self, Bar};
 use iowhy_view::svg::flame::{self, Node};
 
-use super::{percent_of, seconds, share};
+use super::{on_wall, percent_of, seconds, share};
 use crate::analyzer::Analyzer;
-use crate::record::watch::{LayerShare, WatchRecord};
-use crate::screen::figures::bytes;
+use crate::record::watch::{LayerShare, OperationRecord, WatchRecord};
+use crate::screen::figures::{OnTheClock, bytes};
 
 /// Innermost frames that are listed; the record holds all.
 const MAX_ROWS: usize = 25;
 /// Operations below this share have no bar.
 const BAR_MATTERS: f64 = 0.005;
 
-fn piece(layer: &LayerShare, whole: &str) -> Piece {
+fn piece(layer: &LayerShare, whole_s: f64, whole: &str) -> Piece {
     let tip = format!(
-        "{}\n{} of {whole}\nbusy {}, waiting {}",
+        "{}\n{} of {whole}\nthread time: busy {}, waiting {}",
         layer.id.id(),
-        share(layer),
+        share(&layer.of_wall(whole_s)),
         seconds(layer.busy_s),
         seconds(layer.wait_s)
     );
-    Piece::for_layer(layer.id, layer.busy_s + layer.wait_s, tip)
+    Piece::for_layer(layer.id, layer.wall_s, tip)
 }
 
 pub(super) fn layers(record: &WatchRecord) -> Section {
@@ -36,42 +36,45 @@ pub(super) fn layers(record: &WatchRecord) -> Section {
         return Section::default();
     }
     let mut bars = vec![Bar {
-        label: "all threads".to_owned(),
-        whole: seconds(record.thread_s),
-        pieces: record.layers.iter().map(|l| piece(l, "the thread time")).collect(),
+        label: "whole run".to_owned(),
+        whole: seconds(record.wall_s),
+        pieces: record.layers.iter().map(|l| piece(l, record.wall_s, "the wall time")).collect(),
     }];
-    let mut table = Table::new(["operation", "layer", "#busy", "#wait", "#share"]);
-    let mut rows = |of: &str, layers: &[LayerShare]| {
+    let mut table =
+        Table::new(["operation", "layer", "#wall time", "#share", "#busy threads", "#waiting threads"]);
+    let mut rows = |of: &str, whole_s: f64, layers: &[LayerShare]| {
         for layer in layers {
             table.row([
                 of.to_owned(),
                 layer.id.id().to_owned(),
+                seconds(layer.wall_s),
+                share(&layer.of_wall(whole_s)),
                 seconds(layer.busy_s),
                 seconds(layer.wait_s),
-                share(layer),
             ]);
         }
     };
-    rows("all threads", &record.layers);
-    for operation in record.operations.iter().filter(|o| o.share >= BAR_MATTERS) {
+    rows("whole run", record.wall_s, &record.layers);
+    let part = |o: &OperationRecord| o.of_wall(record.wall_s).value();
+    for operation in record.operations.iter().filter(|o| part(o) >= BAR_MATTERS) {
         bars.push(Bar {
             label: operation.id.clone(),
-            whole: format!("{} ({})", seconds(operation.time_s), percent_of(operation.share)),
-            pieces: operation.layers.iter().map(|l| piece(l, "this operation")).collect(),
+            whole: format!("{} ({})", seconds(operation.wall_s), percent_of(part(operation))),
+            pieces: operation.layers.iter().map(|l| piece(l, operation.wall_s, "this operation")).collect(),
         });
-        rows(&operation.id, &operation.layers);
+        rows(&operation.id, operation.wall_s, &operation.layers);
     }
     let mut most: Vec<&LayerShare> = record.layers.iter().collect();
-    most.sort_by(|a, b| b.share.total_cmp(&a.share));
+    most.sort_by(|a, b| b.wall_s.total_cmp(&a.wall_s));
     let alt = most
         .iter()
         .take(3)
-        .map(|layer| format!("`{}` {}", layer.id.id(), share(*layer)))
+        .map(|layer| format!("`{}` {}", layer.id.id(), on_wall(record, *layer)))
         .collect::<Vec<_>>()
         .join(", ");
-    let alt = format!("most of the thread time: {alt}");
+    let alt = format!("most of the wall time: {alt}");
     let svg = bars::chart(&bars, WIDE, &alt);
-    let chart = Chart { title: "Thread time by layer and operation".to_owned(), alt, svg, table };
+    let chart = Chart { title: "Wall time by layer and operation".to_owned(), alt, svg, table };
     Section::new("Where the time went", vec![Part::Chart(chart)])
 }
 

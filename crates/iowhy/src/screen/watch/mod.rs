@@ -4,6 +4,7 @@
 mod charts;
 mod files;
 mod findings;
+mod processes;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,7 @@ use iowhy_diagnose::classify::Operation;
 use iowhy_view::document::{Chapter, Detail, Part, Section, Split};
 use iowhy_view::piece::Piece;
 
-use super::figures::{percent_of, plural, share, visible};
+use super::figures::{OnTheClock, percent_of, plural, share, visible};
 use super::{prove, surroundings};
 use crate::record::watch::{Exit, LayerShare, RanAs, WatchRecord};
 
@@ -35,6 +36,7 @@ pub fn chapter(record: &WatchRecord, detail: Detail) -> Chapter {
         sections.push(Section::quiet("Where the time went", layers(record)));
     }
     sections.push(Section::quiet("Bytes and calls", usage::parts(record)));
+    sections.push(Section::quiet("Processes", processes::parts(record, detail)));
     sections.push(Section::quiet("Operations", tables::operations(record, detail)));
     sections.push(Section::new("", tables::syncs(record)));
     sections.push(Section::quiet("Files", files::parts(record, detail)));
@@ -68,8 +70,9 @@ fn facts(record: &WatchRecord, page: bool) -> Vec<String> {
     let mut facts =
         vec![format!("{} wall", seconds(record.wall_s)), format!("{} CPU", seconds(record.cpu_s))];
     facts.extend(record.ran_as.as_ref().map(RanAs::words));
-    if record.processes > 1 {
-        facts.push(plural(record.processes, "process", "processes"));
+    let processes = units::total(record.processes.iter().map(|command| command.count));
+    if processes > 1 {
+        facts.push(plural(processes, "process", "processes"));
     }
     facts.push(plural(record.profile.thread_count(), "thread", "threads"));
     if !record.environment.kernel.is_empty() {
@@ -86,43 +89,54 @@ fn facts(record: &WatchRecord, page: bool) -> Vec<String> {
 fn verdict(record: &WatchRecord) -> String {
     match record.findings.first() {
         Some(first) => first.sentence.clone(),
-        None => match record.layers.iter().max_by(|a, b| a.share.total_cmp(&b.share)) {
+        None => match record.layers.iter().max_by(|a, b| a.wall_s.total_cmp(&b.wall_s)) {
             Some(most) if most.id == Layer::Unexplained => {
-                format!("Inconclusive: {} of the thread time is unexplained", share(most))
+                format!("Inconclusive: {} of wall time is unexplained", on_wall(record, most))
             }
             Some(most) => {
-                format!("No finding; most of the thread time is in `{}`: {}", most.id.id(), share(most))
+                format!("No finding; most of wall time is in `{}`: {}", most.id.id(), on_wall(record, most))
             }
             None => "No data: no thread lived long enough".to_owned(),
         },
     }
 }
 
-/// The bar over the layers with their shares; `unexplained` always.
+/// The bar over the wall time by layer, with shares; `unexplained` always.
 fn layers(record: &WatchRecord) -> Vec<Part> {
     if record.layers.is_empty() {
         return Vec::new();
     }
     let (unexplained, others): (Vec<&LayerShare>, Vec<&LayerShare>) =
         record.layers.iter().partition(|layer| layer.id == Layer::Unexplained);
+    let part = |layer: &LayerShare| layer.of_wall(record.wall_s).value();
     let (mut shown, small): (Vec<&LayerShare>, Vec<&LayerShare>) =
-        others.into_iter().partition(|layer| visible(layer.share));
-    shown.sort_by(|a, b| b.share.total_cmp(&a.share));
+        others.into_iter().partition(|layer| visible(part(layer)));
+    shown.sort_by(|a, b| b.wall_s.total_cmp(&a.wall_s));
     let mut ledger = Ledger::default();
     for layer in unexplained.iter().chain(&shown) {
-        ledger.add(layer.id, layer.busy_s * 1e9, layer.wait_s * 1e9);
+        ledger.add(layer.id, 0.0, layer.wall_s * 1e9);
     }
     let pieces = Piece::from_ledger(&ledger);
     let mut legend: Vec<(Option<Layer>, String, String)> =
         shown.iter().map(|layer| key(record, layer)).collect();
-    let small: f64 = small.iter().map(|layer| layer.share).sum();
+    let small: f64 = small.iter().map(|layer| part(layer)).sum();
     if small >= MIN_OTHERS {
         legend.push((None, "others".to_owned(), percent_of(small)));
     }
-    let share = percent_of((record.unexplained_share * 1e3).round() / 1e3);
+    let unknown: f64 = unexplained.iter().map(|layer| part(layer)).sum();
+    let share = percent_of((unknown * 1e3).round() / 1e3);
     legend.push((Some(Layer::Unexplained), Layer::Unexplained.id().to_owned(), share));
-    let label = format!("{} thread time", seconds(record.thread_s));
+    if record.idle_threads > 0 {
+        let threads = plural(record.idle_threads, "idle thread", "idle threads");
+        legend.push((None, threads, "left out".to_owned()));
+    }
+    let label = format!("{} wall time", seconds(record.wall_s));
     vec![Part::Split(Split { label, pieces, legend })]
+}
+
+/// A part of the wall time as a share of the run.
+fn on_wall(record: &WatchRecord, of: &impl OnTheClock) -> String {
+    share(&of.of_wall(record.wall_s))
 }
 
 /// A layer, its name and its share. Time off the path is neither the program's nor the disk's, and time in interrupts is no
@@ -130,20 +144,21 @@ fn layers(record: &WatchRecord) -> Vec<Part> {
 fn key(record: &WatchRecord, layer: &LayerShare) -> (Option<Layer>, String, String) {
     /// Part of the time of a layer that gives it its name.
     const NEARLY_ALL: f64 = 0.9;
-    let named = |name: &str, note: &str| (Some(layer.id), name.to_owned(), format!("{}{note}", share(layer)));
+    let named = |name: &str, note: &str| {
+        (Some(layer.id), name.to_owned(), format!("{}{note}", on_wall(record, layer)))
+    };
     if layer.id != Layer::Elsewhere {
         return named(layer.id.id(), "");
     }
-    let whole = layer.busy_s + layer.wait_s;
     let interrupts: f64 = record
         .operations
         .iter()
         .filter(|o| o.id == Operation::Interrupt.id())
         .flat_map(|o| &o.layers)
         .filter(|l| l.id == Layer::Elsewhere)
-        .map(|l| l.busy_s)
+        .map(|l| l.wall_s)
         .sum();
-    if interrupts >= NEARLY_ALL * whole {
+    if interrupts >= NEARLY_ALL * layer.wall_s {
         named("interrupts", "")
     } else {
         named("elsewhere", " (off the path)")

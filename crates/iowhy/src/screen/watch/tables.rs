@@ -6,9 +6,9 @@ use iowhy_diagnose::classify::Operation;
 use iowhy_view::document::{Cell, Cut, Detail, Part, Shape, Table};
 use iowhy_view::terminal::wrap::cut;
 
-use super::{percent_of, seconds, share, visible};
+use super::{on_wall, percent_of, seconds, share, visible};
 use crate::record::watch::{CallSite, LayerShare, OperationRecord, WatchRecord};
-use crate::screen::figures::{arm, count};
+use crate::screen::figures::{OnTheClock, WallShare, arm, count};
 
 /// Operations that are shown.
 const MAX_OPERATIONS: usize = 6;
@@ -18,27 +18,29 @@ const MAX_LAYERS: usize = 4;
 const MAX_CALL_SITES: usize = 4;
 /// Callers on a page.
 const MAX_ROWS: usize = 25;
-/// A caller below this share of the thread time is not shown.
+/// A caller below this share of the wall time is not shown.
 const CALLER_MATTERS: f64 = 0.02;
 /// Nor are any, if together they stand for less than this.
 const CALLERS_MATTER: f64 = 0.1;
 /// A layer's part of an operation that is known no better than this is not given as a number.
 const VAGUE: f64 = 0.25;
-/// Syncs below this share of the thread time need no anatomy.
+/// Syncs below this share of the wall time need no anatomy.
 const SYNCS_MATTER: f64 = 0.05;
 
-/// Time by operation, and in which layers it went.
+/// Wall time by operation, and in which layers it went.
 pub(super) fn operations(record: &WatchRecord, detail: Detail) -> Vec<Part> {
-    let shown = record.operations.iter().filter(|o| detail.is_page() || visible(o.share));
-    let shown: Vec<&OperationRecord> = shown.take(detail.rows(MAX_OPERATIONS, usize::MAX)).collect();
+    let matters = |o: &&OperationRecord| detail.is_page() || visible(o.of_wall(record.wall_s).value());
+    let mut shown: Vec<&OperationRecord> = record.operations.iter().filter(matters).collect();
+    shown.sort_by(|a, b| b.wall_s.total_cmp(&a.wall_s));
+    shown.truncate(detail.rows(MAX_OPERATIONS, usize::MAX));
     let mut table = Table::new(["operation", "#time", "#share", "#calls", "layers", "waits"]);
     for o in shown {
         let waits = o.waits.iter().filter(|w| detail.is_page() && w.time_s > 0.0).take(3);
         let waits: Vec<String> = waits.map(|w| format!("{} {}", w.words, seconds(w.time_s))).collect();
         table.row([
             Cell::from(label(o)),
-            seconds(o.time_s).into(),
-            share(o).into(),
+            seconds(o.wall_s).into(),
+            on_wall(record, o).into(),
             o.calls.map(count).unwrap_or_default().into(),
             Cell::Items(places(o)),
             waits.join(", ").into(),
@@ -57,13 +59,14 @@ fn places(operation: &OperationRecord) -> Vec<String> {
     if operation.id == Operation::Interrupt.id() {
         return vec!["system work, not the program's".to_owned()];
     }
-    let mut layers: Vec<&LayerShare> = operation.layers.iter().collect();
-    layers.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let known = |l: &LayerShare| visible(l.share) && arm(l) < VAGUE.min(l.share);
+    let mut layers: Vec<(&LayerShare, WallShare)> =
+        operation.layers.iter().map(|layer| (layer, layer.of_wall(operation.wall_s))).collect();
+    layers.sort_by(|a, b| b.1.value().total_cmp(&a.1.value()));
+    let known = |part: &WallShare| visible(part.value()) && arm(part) < VAGUE.min(part.value());
     let mut named = Vec::new();
-    for (i, layer) in layers.iter().enumerate() {
-        if known(layer) {
-            named.push(format!("{} {}", layer.id.id(), share(*layer)));
+    for (i, (layer, part)) in layers.iter().enumerate() {
+        if known(part) {
+            named.push(format!("{} {}", layer.id.id(), share(part)));
         } else if i == 0 {
             // What most of it is must not give way to a lesser part that is known better.
             named.push(format!("mostly {}", layer.id.id()));
@@ -75,7 +78,9 @@ fn places(operation: &OperationRecord) -> Vec<String> {
 
 /// What making data durable consists of, where it matters.
 pub(super) fn syncs(record: &WatchRecord) -> Vec<Part> {
-    let Some(sync) = record.operations.iter().find(|o| o.id == "sync" && o.share >= SYNCS_MATTER) else {
+    let Some(sync) =
+        record.operations.iter().find(|o| o.id == "sync" && o.wall_s >= SYNCS_MATTER * record.wall_s)
+    else {
         return Vec::new();
     };
     let part = |seconds: f64| percent_of(if sync.time_s > 0.0 { seconds / sync.time_s } else { 0.0 });
@@ -95,13 +100,16 @@ pub(super) fn syncs(record: &WatchRecord) -> Vec<Part> {
     vec![Part::Text(format!("Time of a sync: {}", parts.join(", ")))]
 }
 
-/// Functions of the program by the time of their calls, where they account for a good part of it.
+/// Functions of the program by the wall time of their calls, where they account for a good part of it.
 pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     // A function without a name tells nothing.
-    let named = |s: &&CallSite| !s.function.starts_with(['[', '0']) && s.share >= CALLER_MATTERS;
-    let shown = record.call_sites.iter().filter(|s| detail.is_page() || named(s));
-    let shown: Vec<&CallSite> = shown.take(detail.rows(MAX_CALL_SITES, MAX_ROWS)).collect();
-    if !detail.is_page() && shown.iter().map(|s| s.share).sum::<f64>() < CALLERS_MATTER {
+    let part = |s: &CallSite| s.of_wall(record.wall_s).value();
+    let named = |s: &&CallSite| !s.function.starts_with(['[', '0']) && part(s) >= CALLER_MATTERS;
+    let mut shown: Vec<&CallSite> =
+        record.call_sites.iter().filter(|s| detail.is_page() || named(s)).collect();
+    shown.sort_by(|a, b| b.wall_s.total_cmp(&a.wall_s));
+    shown.truncate(detail.rows(MAX_CALL_SITES, MAX_ROWS));
+    if !detail.is_page() && shown.iter().map(|s| part(s)).sum::<f64>() < CALLERS_MATTER {
         return Vec::new();
     }
     let threads = shown.iter().any(|s| s.thread != shown[0].thread);
@@ -110,7 +118,7 @@ pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         let object = s.object.as_deref().map(|o| o.rsplit('/').next().unwrap_or(o)).unwrap_or_default();
         let name = if object.is_empty() { s.function.clone() } else { format!("{} ({object})", s.function) };
         let thread = if threads { cut(&s.thread, 16) } else { String::new() };
-        table.row([name, thread, s.operation.clone(), seconds(s.time_s), share(s)]);
+        table.row([name, thread, s.operation.clone(), seconds(s.wall_s), on_wall(record, s)]);
     }
     table.cut = Some(Cut::End);
     table.without_empty_columns().part().into_iter().collect()

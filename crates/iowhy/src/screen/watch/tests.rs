@@ -58,7 +58,7 @@ fn operations_have_the_word_of_the_record_on_the_screen() {
         let run = of(profile, "x");
         let screen = plain(&run, 120);
         let shown = |word: &str| screen.lines().any(|line| line.split_whitespace().any(|w| w == word));
-        let mut words = run.operations.iter().filter(|o| o.share >= 0.05).map(|o| &o.id);
+        let mut words = run.operations.iter().filter(|o| o.wall_s >= 0.05 * run.wall_s).map(|o| &o.id);
         assert!(words.all(|word| shown(word)), "{screen}");
         assert!(shown("user"), "{screen}");
         assert!(["own code", "not seen  "].iter().all(|other| !screen.contains(other)), "{screen}");
@@ -153,6 +153,57 @@ fn a_cost_above_all_that_the_program_ran_is_not_believed() {
 }
 
 #[test]
+fn processes_have_a_table_and_what_could_not_be_read_is_no_zero() {
+    let (mut profile, explained) = synthetic::sync_loop();
+    let single = plain(&of((profile.clone(), explained.clone()), "x"), 100);
+    assert!(!single.contains("waits for"), "{single}");
+    let own = iowhy_core::profile::OwnIo { written_bytes: 4096, syncs: 7, ..Default::default() };
+    profile.processes[0].own = Some(own);
+    let child = |pid| iowhy_core::profile::Process {
+        pid,
+        parent: Some(100),
+        name: format!("child{pid}"),
+        count: 1,
+        ..Default::default()
+    };
+    profile.processes.extend((1..=9).map(child));
+    let text = plain(&of((profile, explained), "x"), 100);
+    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    let cells = |name: &str| row(name).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(cells("program")[5..10], ["0", "B", "4", "KiB", "7"], "{text}");
+    assert_eq!(cells("child1").iter().filter(|cell| *cell == "-").count(), 3, "{text}");
+    assert!(text.contains("2 more commands with 0 ns of CPU time"), "{text}");
+}
+
+#[test]
+fn bytes_to_sockets_are_not_bytes_to_files() {
+    let (mut profile, explained) = synthetic::sync_loop();
+    let kind = |kind: &str, write_calls, written_bytes| iowhy_core::profile::KindUse {
+        kind: kind.to_owned(),
+        write_calls,
+        written_bytes,
+        ..Default::default()
+    };
+    profile.kinds = vec![kind("regular", 2000, 2000 * 64), kind("socket", 22_000, 22_000 * 14)];
+    let split = "files 125 KiB in 2,000 calls, 64 B each; sockets 301 KiB in 22,000 calls";
+    let text = plain(&of((profile.clone(), explained.clone()), "x"), 100);
+    assert!(!text.contains("sockets"), "calls were not all counted by file: {text}");
+    profile.calls = Some(iowhy_core::profile::CallCounts { complete: true, ..Default::default() });
+    let text = plain(&of((profile, explained), "x"), 100);
+    assert!(text.contains(split), "{text}");
+}
+
+#[test]
+fn stolen_time_has_a_line_from_one_per_cent_on() {
+    let (mut profile, explained) = synthetic::sync_loop();
+    profile.pressure.stolen_ns = Some(profile.wall_ns / 101);
+    assert!(!plain(&of((profile.clone(), explained.clone()), "x"), 100).contains("stolen"));
+    profile.pressure.stolen_ns = Some(profile.wall_ns / 10);
+    let text = plain(&of((profile, explained), "x"), 100);
+    assert!(text.contains("taken by the hypervisor: 5.0 % of the time of all CPUs"), "{text}");
+}
+
+#[test]
 fn many_findings_are_numbered_and_the_rest_named() {
     let (profile, mut explained) = synthetic::sync_loop();
     let first = explained.findings[0].clone();
@@ -173,6 +224,7 @@ fn numbers_are_written_with_what_is_known_of_them() {
         id: Layer::Copy,
         busy_s: 0.0,
         wait_s: 0.0,
+        wall_s: 0.0,
         share,
         share_low,
         share_high,

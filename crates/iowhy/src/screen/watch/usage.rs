@@ -6,14 +6,16 @@ use iowhy_core::units;
 use iowhy_view::document::Part;
 
 use super::{percent_of, plural, seconds, visible};
-use crate::record::watch::WatchRecord;
+use crate::record::watch::{FileKind, KindRecord, WatchRecord};
 use crate::screen::figures::bytes;
 
 /// Devices that are shown.
 const MAX_DEVICES: usize = 3;
 /// Waits off the path that are shown.
 const MAX_WAITS: usize = 3;
-/// A wait off the path below this share of the thread time is not shown.
+/// Stolen time below this share of the wall time is not shown.
+const STOLEN_MATTERS: f64 = 0.01;
+/// A wait off the path below this share of the wall time is not shown.
 const WAIT_MATTERS: f64 = 0.02;
 /// Idle time below this share of the wall time is not shown.
 const IDLE_MATTERS: f64 = 0.05;
@@ -53,12 +55,16 @@ pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
             || calls.is_some_and(|n| n >= MANY_CALLS)
             || record.operations.iter().any(|o| o.id == operation && visible(o.share))
     };
+    let reads = by_kind(record, |kind| (kind.read_bytes, kind.read_calls));
+    let writes = by_kind(record, |kind| (kind.written_bytes, kind.write_calls));
+    let reads = reads.or_else(|| moved(io.read_bytes, io.read_calls));
+    let writes = writes.or_else(|| moved(io.written_bytes, io.write_calls));
     if matters(io.read_bytes, io.read_calls, "read") || io.device_read_bytes.is_some_and(|n| n >= MANY_BYTES)
     {
-        line("read", moved(io.read_bytes, io.read_calls).map(|m| m + &cache).unwrap_or_default());
+        line("read", reads.map(|m| m + &cache).unwrap_or_default());
     }
     if matters(io.written_bytes, io.write_calls, "write") {
-        line("written", moved(io.written_bytes, io.write_calls).unwrap_or_default());
+        line("written", writes.unwrap_or_default());
     }
     let faults = io.major_faults.filter(|n| *n > 0);
     line(
@@ -75,17 +81,8 @@ pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
             line(&device.name, device_facts(device, record.wall_s));
         }
     }
-    let elsewhere: Vec<String> = record
-        .waits
-        .iter()
-        .filter(|wait| !wait.on_path && wait.share >= WAIT_MATTERS)
-        .take(MAX_WAITS)
-        .map(|wait| format!("{} {} ({})", wait.words, seconds(wait.time_s), percent_of(wait.share)))
-        .collect();
-    line("waited for", elsewhere.join(", "));
-    if record.idle_s > 0.0 && record.wall_s > 0.0 && record.idle_s / record.wall_s >= IDLE_MATTERS {
-        line("idle", format!("{} of wall time", percent_of(record.idle_s / record.wall_s)));
-    }
+    line("idle", idle(record));
+    line("stolen", stolen(record));
     if !lines.is_empty() {
         return vec![Part::Facts(lines)];
     }
@@ -94,6 +91,64 @@ pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
         Some(few) => format!("{} read and written in total", bytes(few)),
         None => "bytes read and written: unknown".to_owned(),
     })]
+}
+
+/// Idle time, and what the program slept for meanwhile.
+fn idle(record: &WatchRecord) -> String {
+    let part = |seconds: f64| if record.wall_s > 0.0 { seconds / record.wall_s } else { 0.0 };
+    if part(record.idle_s) < IDLE_MATTERS {
+        return String::new();
+    }
+    let asleep: Vec<String> = record
+        .waits
+        .iter()
+        .filter(|wait| !wait.on_path && part(wait.wall_s) >= WAIT_MATTERS)
+        .take(MAX_WAITS)
+        .map(|wait| format!("{} {}", wait.words, percent_of(part(wait.wall_s))))
+        .collect();
+    let idle = format!("{} of wall time", percent_of(part(record.idle_s)));
+    if asleep.is_empty() { idle } else { format!("{idle}, waiting for {}", asleep.join(", ")) }
+}
+
+/// CPU time that the hypervisor took, where it matters.
+fn stolen(record: &WatchRecord) -> String {
+    let Some(stolen_s) = record.stolen_s.filter(|s| *s > 0.0 && *s >= STOLEN_MATTERS * record.wall_s) else {
+        return String::new();
+    };
+    let cpus = record.environment.cpus.max(1) as f64;
+    let share = (stolen_s / (record.wall_s * cpus).max(1e-9)).min(1.0);
+    format!(
+        "{} of CPU time taken by the hypervisor: {} of the time of all CPUs of the machine",
+        seconds(stolen_s),
+        percent_of(share)
+    )
+}
+
+/// Bytes and calls by kind of file: `files 11 KiB in 2,000 calls, 5 B each; sockets 292 KiB in 22,000 calls`.
+/// `None`: calls were not all counted with their file, or nothing moved.
+fn by_kind(record: &WatchRecord, of: impl Fn(&KindRecord) -> (u64, u64)) -> Option<String> {
+    let mut parts = Vec::new();
+    for kind in &record.io.by_kind {
+        let (moved, calls) = of(kind);
+        if calls == 0 || (moved == 0 && calls < MANY_CALLS) {
+            continue;
+        }
+        let what = match kind.kind {
+            FileKind::Files => "files",
+            FileKind::Sockets => "sockets",
+            FileKind::Pipes => "pipes",
+            FileKind::CharacterDevices => "terminals and devices",
+            FileKind::Others => "others",
+        };
+        let calls_words = plural(calls, "call", "calls");
+        let each = if kind.kind == FileKind::Files && moved > 0 {
+            format!(", {} each", bytes(moved / calls))
+        } else {
+            String::new()
+        };
+        parts.push(format!("{what} {} in {calls_words}{each}", bytes(moved)));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Access methods beside the read family, where they take visible time.

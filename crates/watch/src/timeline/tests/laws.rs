@@ -84,7 +84,8 @@ fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>, first_thread_ns
         }
     }
     let threads = (1..5).map(|tid| ThreadTotal { tid, running_ns: ran, queued_ns: ran / 2 }).collect();
-    t.finish(Totals { end_ns: 1000 + now + 7, threads, cpu_ns, first_thread_ns, completions_seen: true })
+    let own = Totals { end_ns: 1000 + now + 7, threads, cpu_ns, first_thread_ns, ..Totals::default() };
+    t.finish(Totals { completions_seen: true, ..own })
 }
 
 /// A world in which threads do only what threads can do; returns the events with the time each thread ran.
