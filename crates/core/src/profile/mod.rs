@@ -15,6 +15,8 @@ pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretc
 pub use sight::{Limitation, Observer, Sight, Tier};
 pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure, RingUse};
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 
 use serde::{Deserialize, Serialize};
@@ -173,10 +175,25 @@ pub struct Symbol {
     pub object: Option<String>,
 }
 
+impl Symbol {
+    /// A kernel function as the kernel writes it: `nfs_file_read [nfs]`, and its name alone where it is in no module.
+    pub fn frame(&self) -> Cow<'_, str> {
+        match &self.object {
+            Some(module) => Cow::Owned(format!("{} [{module}]", self.name)),
+            None => Cow::Borrowed(&self.name),
+        }
+    }
+}
+
 /// A tick of the kernel's accounting of CPU time (USER_HZ).
 const CPU_CLOCK_NS: f64 = 10e6;
 
 impl Profile {
+    /// The kernel frames of a stack with their modules, innermost first: see [`Symbol::frame`].
+    pub fn kernel_frames<'a>(&'a self, stack: &'a StackTime) -> impl Iterator<Item = Cow<'a, str>> {
+        stack.kernel.iter().filter_map(|id| self.symbols.get(*id as usize)).map(Symbol::frame)
+    }
+
     /// Names of the kernel frames of a stack, innermost first.
     pub fn kernel_names<'a>(&'a self, stack: &'a StackTime) -> impl Iterator<Item = &'a str> {
         stack.kernel.iter().filter_map(|id| self.symbols.get(*id as usize)).map(|s| s.name.as_str())
