@@ -6,14 +6,16 @@
 mod calls;
 mod group;
 mod pattern;
+mod served;
 mod sight;
 mod storage;
 
 pub use calls::{Access, CallCount, CallSample, EDGES, FileUse, SIZE_CLASSES, SampledShare, size_class};
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
+pub use served::{RpcUse, ServedMount, ServerProcess};
 pub use sight::{Limitation, Observer, Sight, Tier};
-pub use storage::{BlockSample, DeviceUse, IoCounters, OtherOnCpu, OtherUser, Pressure, RingUse};
+pub use storage::{BlockSample, DeviceUse, IoCounters, MemoryUse, OtherOnCpu, OtherUser, Pressure, RingUse};
 
 use std::borrow::Cow;
 
@@ -58,6 +60,9 @@ pub struct Profile {
     pub files: Vec<FileUse>,
     /// Block devices under those files, with their own counters over the whole time, whoever caused them.
     pub devices: Vec<DeviceUse>,
+    /// Mounts that the program saw whose bytes another machine or a user-space program serves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub served: Vec<ServedMount>,
     /// Requests between the block layer and the devices; absent where the tracepoints could not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockSample>,

@@ -14,6 +14,7 @@ use super::bursts::Finished;
 use super::counted::reap;
 use super::counting;
 use super::event_loop::EventLoop;
+use super::served;
 use super::state::State;
 use crate::child::{Adoption, Child};
 use crate::perf::{self, Counts};
@@ -21,6 +22,7 @@ use crate::timeline::Ticks;
 use iowhy_linux::block::uses::{Snapshot, uses};
 use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
 use iowhy_linux::file_facts::identity;
+use iowhy_linux::mountstats::{self, NfsMount};
 use iowhy_linux::pressure;
 use iowhy_linux::process::counters::{of_thread, since};
 use iowhy_linux::process::{task, tree};
@@ -35,8 +37,8 @@ struct Last {
     counted: Option<counting::Counts>,
     counts: Option<Counts>,
     own_cpu_ns: u64,
-    /// Devices, and pressure from outside.
-    machine: Option<(Snapshot, pressure::AtEnd)>,
+    /// Devices, pressure from outside, and NFS mounts.
+    machine: Option<(Snapshot, pressure::AtEnd, Vec<NfsMount>)>,
     /// Control groups with limits.
     limited: Vec<LimitedGroup>,
     /// The file of a command that ended.
@@ -61,11 +63,11 @@ impl EventLoop<'_> {
         let groups = std::mem::take(&mut self.state.groups).most_frequent();
         let limited = groups.as_ref().map(|known| known.limited.clone()).unwrap_or_default();
         if let (Some(before), Some(known)) = (&mut self.before, groups) {
-            before.pressure.inside(known.groups, known.throttled_ns);
+            before.pressure.inside(known.groups, known.throttled_ns, known.memory);
         }
         let machine = self.before.as_ref().map(|before| {
             let reader = &mut self.state.reader;
-            (Snapshot::take(reader), before.pressure.end(reader))
+            (Snapshot::take(reader), before.pressure.end(reader), mountstats::read())
         });
         let own_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns)
             + self.state.names_cpu_ns.load(Ordering::Relaxed);
@@ -234,9 +236,13 @@ impl EventLoop<'_> {
         self.limitations.splice(0..0, hidden);
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
-        let (files, wanted) = files.finish(finished.files, &mut reader);
+        let mounts = files.mounts(&mut reader);
+        let (files, wanted) = files.finish(finished.files, &mounts, &mut reader);
+        let nfs =
+            self.before.as_ref().zip(machine.as_ref()).map(|(before, (.., now))| (&*before.nfs, &**now));
+        let served = served::mounts(&mounts, &files, self.directory.as_deref(), nfs.unwrap_or_default());
         let (devices, mut pressure) = match (&self.before, &machine) {
-            (Some(before), Some((devices, pressure))) => (
+            (Some(before), Some((devices, pressure, _))) => (
                 uses(&before.devices, devices, &wanted, before.pressure.groups()),
                 before.pressure.until(pressure, program_cpu.unwrap_or(0) + own_cpu_ns),
             ),
@@ -276,6 +282,7 @@ impl EventLoop<'_> {
             pattern: identified(finished.pattern, &files),
             files,
             devices,
+            served,
             block: block.map(|b| b.finish()),
             rings,
             pressure,

@@ -15,6 +15,7 @@ mod hidden;
 mod observer;
 mod options;
 mod requests;
+mod served;
 mod state;
 mod thread_set;
 
