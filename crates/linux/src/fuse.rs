@@ -56,7 +56,7 @@ fn of_process(pid: u32) -> Vec<Holder> {
         .collect()
 }
 
-/// `fuse_connection:	57` (Linux 6.18 and later).
+/// The line `fuse_connection: 57`, which older kernels do not write.
 fn connection(info: &str) -> Option<u32> {
     info.lines().find_map(|line| line.strip_prefix("fuse_connection:")?.trim().parse().ok())
 }

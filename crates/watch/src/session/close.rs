@@ -10,6 +10,7 @@ use iowhy_core::profile::{
 
 use iowhy_core::units;
 
+use super::before::Before;
 use super::bursts::Finished;
 use super::counted::reap;
 use super::counting;
@@ -28,6 +29,9 @@ use iowhy_linux::process::counters::{of_thread, since};
 use iowhy_linux::process::{task, tree};
 use iowhy_linux::reader::Reader;
 
+/// Devices, pressure from outside, and NFS mounts at the end.
+type Machine = (Snapshot, pressure::AtEnd, Vec<NfsMount>);
+
 /// What was read at the end, for the profile.
 struct Last {
     end: End,
@@ -38,7 +42,7 @@ struct Last {
     counts: Option<Counts>,
     own_cpu_ns: u64,
     /// Devices, pressure from outside, and NFS mounts.
-    machine: Option<(Snapshot, pressure::AtEnd, Vec<NfsMount>)>,
+    machine: Option<Machine>,
     /// Control groups with limits.
     limited: Vec<LimitedGroup>,
     /// The file of a command that ended.
@@ -214,8 +218,8 @@ impl EventLoop<'_> {
             last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
-        let lost = counts.lost + finished.lost;
-        self.told_of_lost_records(lost, counts.records + finished.records + lost);
+        let (lost, records) = (counts.lost + finished.lost, counts.records + finished.records);
+        self.told_of_lost_records(lost, records + lost);
         let duty = match &self.duty {
             Some(duty) if recorded => duty.share(end_ns),
             _ => 0.0,
@@ -231,16 +235,14 @@ impl EventLoop<'_> {
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
         let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
         let others = others_on_cpu(&parts.ticks, &mut self.state.reader);
-        let run_time = units::time(parts.wall_ns as f64);
-        let hidden = self.state.hidden.limitations(file.as_deref().map(|file| (file, run_time)));
-        self.limitations.splice(0..0, hidden);
+        let ran = file.as_deref().map(|file| (file, units::time(parts.wall_ns as f64)));
+        self.limitations.splice(0..0, self.state.hidden.limitations(ran));
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
         let mounts = files.mounts(&mut reader);
         let (files, wanted) = files.finish(finished.files, &mounts, &mut reader);
-        let nfs =
-            self.before.as_ref().zip(machine.as_ref()).map(|(before, (.., now))| (&*before.nfs, &**now));
-        let served = served::mounts(&mounts, &files, self.directory.as_deref(), nfs.unwrap_or_default());
+        let rpc = nfs(&self.before, &machine);
+        let served = served::mounts(&mounts, &files, self.directory.as_deref(), rpc);
         let (devices, mut pressure) = match (&self.before, &machine) {
             (Some(before), Some((devices, pressure, _))) => (
                 uses(&before.devices, devices, &wanted, before.pressure.groups()),
@@ -263,7 +265,7 @@ impl EventLoop<'_> {
             observer: Observer {
                 own_cpu_ns: self.watched_cpu_ns,
                 in_program_ns,
-                events: counts.records + finished.records,
+                events: records,
                 lost,
                 switch_duty: duty,
                 call_bursts: finished.count,
@@ -291,6 +293,15 @@ impl EventLoop<'_> {
         debug_assert_eq!(profile.check(1e-6), Ok(()));
         profile
     }
+}
+
+/// The NFS mounts at the start and at the end.
+fn nfs<'a>(before: &'a Option<Before>, machine: &'a Option<Machine>) -> (&'a [NfsMount], &'a [NfsMount]) {
+    before
+        .as_ref()
+        .zip(machine.as_ref())
+        .map(|(before, (.., now))| (&*before.nfs, &**now))
+        .unwrap_or_default()
 }
 
 /// Smaller files that no call was seen on are rarely what a program reads through a ring.
