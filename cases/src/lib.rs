@@ -8,6 +8,7 @@ pub mod case;
 pub mod catalogue;
 mod files;
 pub mod program;
+pub mod served;
 mod skip;
 mod stage;
 mod surroundings;

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use iowhy_cases::served::{Manner, Served};
 use iowhy_cases::{Skip, Stage, Variant, catalogue, program};
 use iowhy_core::problem::Problem;
 
@@ -12,7 +13,10 @@ usage: iowhy-cases list                          every case: name, cause, what i
        iowhy-cases run NAME slow|repaired DIR [TOOL ARG...]
                                                  prepares it in DIR (on a disk) and runs one variant, under a
                                                  tool if one is given, such as `iowhy --`
-       iowhy-cases program KIND ARG...           a program alone, as the catalogue calls it";
+       iowhy-cases program KIND ARG...           a program alone, as the catalogue calls it
+       iowhy-cases serve DIR READ_US NAMES_US sync|async CMD ARG...
+                                                 runs a command while DIR is a FUSE file system of this process, whose
+                                                 answers take these times; below `unshare --mount` nobody else sees it";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +29,9 @@ fn main() -> ExitCode {
         ["run", name, "slow", dir, tool @ ..] => run(name, Variant::Slow, Path::new(dir), tool),
         ["run", name, "repaired", dir, tool @ ..] => run(name, Variant::Repaired, Path::new(dir), tool),
         ["program", rest @ ..] => program::run(rest).map(|()| ExitCode::SUCCESS),
+        ["serve", dir, read_us, names_us, reads, command @ ..] => {
+            serve(Path::new(dir), [read_us, names_us], reads, command)
+        }
         _ => Err(Problem::refused("this is no command of iowhy-cases").hint(USAGE)),
     };
     done.unwrap_or_else(|problem| {
@@ -42,6 +49,24 @@ fn list() {
         let also: String = case.also.iter().map(|id| format!(" + {}", id.id())).collect();
         println!("{:26} {:20} {}", case.name, format!("{cause}{also}"), case.what);
     }
+}
+
+fn serve(dir: &Path, times_us: [&str; 2], reads: &str, command: &[&str]) -> Result<ExitCode, Problem> {
+    let number = |text: &str| {
+        let parsed = text.parse().map(Duration::from_micros);
+        parsed.map_err(|_| Problem::refused(format!("`{text}` is no number of microseconds")).hint(USAGE))
+    };
+    let manner =
+        Manner { read: number(times_us[0])?, names: number(times_us[1])?, async_reads: reads == "async" };
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Problem::refused("no command is named").hint(USAGE));
+    };
+    let _served = Served::mount(dir, manner).map_err(Problem::failed)?;
+    let status = Command::new(program)
+        .args(arguments)
+        .status()
+        .map_err(|e| Problem::failed(format!("cannot run `{program}`: {e}")))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 fn run(name: &str, variant: Variant, dir: &Path, tool: &[&str]) -> Result<ExitCode, Problem> {

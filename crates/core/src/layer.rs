@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
 
-/// A layer of the path between a program's request and the disk.
+/// A layer of the path between a program's request and the disk. Waiting belongs to the layer that serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layer {
@@ -17,21 +17,26 @@ pub enum Layer {
     Program,
     /// Entering and leaving the kernel, descriptor look-up, ring handling.
     Call,
-    /// VFS and file system: path walk, extent mapping, time stamps, journal work.
+    /// VFS and file system: path walk, open and stat, extent mapping, time stamps, inode work.
     Filesystem,
     /// Page cache: look-up, allocation, insertion, eviction, dirty accounting, read-ahead decisions.
     Cache,
     /// Moving bytes between kernel and user memory.
     Copy,
-    /// Page faults, mapping, unmapping, TLB shoot-down, zeroing.
+    /// Page faults, mapping, unmapping, TLB shoot-down, zeroing, reclaim; waiting for free memory.
     Memory,
     /// Building, merging, scheduling, queueing and throttling of block requests.
     Block,
-    /// The driver and the device's own service time.
+    /// The driver, and the device's service of reads, writes and flushes, whoever waits for it, also inside an fsync.
     Device,
-    /// Waiting for dirty throttling, journal commit, flush.
+    /// Waiting for a commit of the journal or log, or for room in it, beyond the device's own share.
+    Journal,
+    /// Waiting because too much is dirty, or for a write-back that somebody else asked for.
     Writeback,
-    /// Waiting for a kernel lock.
+    /// Waiting for the server of a file system: NFS, SMB, Ceph, Lustre, 9p, FUSE, virtiofs. Client queue, wire and server
+    /// together.
+    Server,
+    /// Waiting for a kernel lock: inode, address space, journal handle.
     Lock,
     /// Runnable, but no CPU was free.
     CpuQueue,
@@ -45,7 +50,7 @@ pub enum Layer {
 
 impl Layer {
     /// All layers, top to bottom.
-    pub const ALL: [Layer; 14] = [
+    pub const ALL: [Layer; 16] = [
         Layer::Program,
         Layer::Call,
         Layer::Filesystem,
@@ -54,7 +59,9 @@ impl Layer {
         Layer::Memory,
         Layer::Block,
         Layer::Device,
+        Layer::Journal,
         Layer::Writeback,
+        Layer::Server,
         Layer::Lock,
         Layer::CpuQueue,
         Layer::Elsewhere,
@@ -73,7 +80,9 @@ impl Layer {
             Layer::Memory => "memory",
             Layer::Block => "block",
             Layer::Device => "device",
+            Layer::Journal => "journal",
             Layer::Writeback => "writeback",
+            Layer::Server => "server",
             Layer::Lock => "lock",
             Layer::CpuQueue => "cpu-queue",
             Layer::Elsewhere => "elsewhere",

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroI32;
 
-use crate::meminfo;
-use iowhy_core::profile::Pressure;
+use crate::{meminfo, memory_use};
+use iowhy_core::profile::{MemoryUse, Pressure};
 use rustix::process::Pid;
 
 use crate::control_group::ControlGroups;
@@ -19,6 +19,7 @@ pub struct Before {
     cpus: u64,
     physical_bytes: Option<u64>,
     memory_bytes: Option<u64>,
+    memory: MemoryUse,
 }
 
 /// What is read at the end.
@@ -26,6 +27,7 @@ pub struct Before {
 pub struct AtEnd {
     cpu: Option<CpuTime>,
     throttled_ns: Option<u64>,
+    memory: MemoryUse,
 }
 
 /// The first line of `/proc/stat`, in ticks of all CPUs together.
@@ -51,15 +53,17 @@ impl Before {
             cpus: cpus(pid),
             physical_bytes: physical,
             memory_bytes: memory_bytes(physical, &groups),
+            memory: memory_use::now(&groups, physical),
             groups,
         }
     }
 
-    /// The process was in other groups than at the start: those count. `throttled_ns`: their count when it was first seen
-    /// there.
-    pub fn inside(&mut self, groups: ControlGroups, throttled_ns: Option<u64>) {
+    /// The process was in other groups than at the start: those count. `throttled_ns`, `memory`: their counts when it was
+    /// first seen there.
+    pub fn inside(&mut self, groups: ControlGroups, throttled_ns: Option<u64>, memory: MemoryUse) {
         if groups != self.groups {
             self.throttled_ns = throttled_ns;
+            self.memory = memory;
             self.memory_bytes = memory_bytes(self.physical_bytes, &groups);
             self.groups = groups;
         }
@@ -72,7 +76,11 @@ impl Before {
 
     /// The readings at the end; to be taken at once, before the watcher does anything that takes time.
     pub fn end(&self, reader: &mut Reader) -> AtEnd {
-        AtEnd { cpu: cpu_time(reader), throttled_ns: self.groups.cpu_throttled_ns() }
+        AtEnd {
+            cpu: cpu_time(reader),
+            throttled_ns: self.groups.cpu_throttled_ns(),
+            memory: memory_use::now(&self.groups, self.physical_bytes),
+        }
     }
 
     /// The pressure in between. `own_cpu_ns` is the CPU time that the program and the watcher used meanwhile. What
@@ -92,6 +100,7 @@ impl Before {
             dirty_paused_ns: None,
             dirty_pauses: None,
             stolen_ns: passed.map(|passed| passed.stolen.saturating_mul(tick_ns())),
+            memory: memory_use::since(&end.memory, &self.memory),
         }
     }
 }

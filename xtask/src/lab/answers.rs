@@ -126,7 +126,7 @@ impl Cell<'_> {
 }
 
 /// Names of layers in a record.
-pub(super) const LAYERS: [&str; 13] = [
+pub(super) const LAYERS: [&str; 15] = [
     "program",
     "call",
     "filesystem",
@@ -135,7 +135,9 @@ pub(super) const LAYERS: [&str; 13] = [
     "memory",
     "block",
     "device",
+    "journal",
     "writeback",
+    "server",
     "lock",
     "cpu-queue",
     "elsewhere",

@@ -5,13 +5,12 @@
 //! Invariant: whatever is made here is taken away again when its value is dropped, also after a failure: loop devices,
 //! mounts, control groups, the compressed disk, files. What is missing is said and left out.
 
-mod fuse;
-
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use iowhy_cases::served::{Manner, Served};
 use serde_json::Value;
 
 use super::check::Checks;
@@ -141,7 +140,7 @@ fn memory(iowhy: &Path, folder: &Path, checks: &mut Checks) -> Result<(), String
 
 /// A file that a program serves: told as such, and no device is claimed for it.
 fn served(iowhy: &Path, folder: &Path, checks: &mut Checks) -> Result<(), String> {
-    let mount = fuse::Served::mount(&folder.join("fuse"))?;
+    let mount = Served::mount(&folder.join("fuse"), Manner::default())?;
     let words =
         ["bench", &mount.file(), "--layers", "--state", "cold,warm", "--bs", "4k,64k", "--size", "4m"];
     let run = Run::new(iowhy, &words, None)?;

@@ -136,6 +136,9 @@ pub struct FileUse {
     pub kind: String,
     /// File-system type.
     pub file_system: Option<String>,
+    /// Where its file system is mounted, by the mount table that the program saw; absent where its path tells no mount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount_point: Option<String>,
     /// Kernel name of the block device its bytes are on.
     pub device: Option<String>,
     /// Size at the end.

@@ -6,16 +6,21 @@
 mod calls;
 mod group;
 mod pattern;
+mod served;
 mod sight;
 mod storage;
 
 pub use calls::{Access, CallCount, CallCounts, FileUse, KindUse, SIZE_CLASSES, SampledShare, size_class};
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
+pub use served::{RpcUse, ServedMount, ServerProcess};
 pub use sight::{Limitation, Observer, Sight, Tier};
 pub use storage::{
-    BlockSample, DeviceTime, DeviceUse, IoCounters, OtherOnCpu, OtherUser, OwnIo, Pressure, RingUse,
+    BlockSample, DeviceTime, DeviceUse, IoCounters, MemoryUse, OtherOnCpu, OtherUser, OwnIo, Pressure,
+    RingUse,
 };
+
+use std::borrow::Cow;
 
 use schemars::JsonSchema;
 
@@ -61,6 +66,9 @@ pub struct Profile {
     pub kinds: Vec<KindUse>,
     /// Block devices under those files, with their own counters over the whole time, whoever caused them.
     pub devices: Vec<DeviceUse>,
+    /// Mounts that the program saw whose bytes another machine or a user-space program serves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub served: Vec<ServedMount>,
     /// Requests between the block layer and the devices; absent where the tracepoints could not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockSample>,
@@ -229,10 +237,25 @@ pub struct Symbol {
     pub object: Option<String>,
 }
 
+impl Symbol {
+    /// A kernel function as the kernel writes it: `nfs_file_read [nfs]`, and its name alone where it is in no module.
+    pub fn frame(&self) -> Cow<'_, str> {
+        match &self.object {
+            Some(module) => Cow::Owned(format!("{} [{module}]", self.name)),
+            None => Cow::Borrowed(&self.name),
+        }
+    }
+}
+
 /// A tick of the kernel's accounting of CPU time (USER_HZ).
 const CPU_CLOCK_NS: f64 = 10e6;
 
 impl Profile {
+    /// The kernel frames of a stack with their modules, innermost first: see [`Symbol::frame`].
+    pub fn kernel_frames<'a>(&'a self, stack: &'a StackTime) -> impl Iterator<Item = Cow<'a, str>> {
+        stack.kernel.iter().filter_map(|id| self.symbols.get(*id as usize)).map(Symbol::frame)
+    }
+
     /// Names of the kernel frames of a stack, innermost first.
     pub fn kernel_names<'a>(&'a self, stack: &'a StackTime) -> impl Iterator<Item = &'a str> {
         stack.kernel.iter().filter_map(|id| self.symbols.get(*id as usize)).map(|s| s.name.as_str())

@@ -235,4 +235,35 @@ pub struct Pressure {
     pub dirty_pauses: Option<u64>,
     /// Time stolen by the hypervisor from all CPUs.
     pub stolen_ns: Option<u64>,
+    /// What the kernel counted of memory that was short, while the program ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryUse>,
+}
+
+/// Counters of short memory from start to end: of the control group whose memory limit is the smallest one above the
+/// program, else of the whole machine. All users of that group, or of the machine, together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryUse {
+    /// Directory of that group; absent: the whole machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Its limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_bytes: Option<u64>,
+    /// Times that the group was at its limit and memory had to be freed first (`max` of `memory.events`; `memory.failcnt`
+    /// in version 1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_limit: Option<u64>,
+    /// Times that a process was killed for want of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub killed: Option<u64>,
+    /// Pages of files that were read again soon after their eviction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refaulted_file_pages: Option<u64>,
+    /// Pages of other memory that were swapped in soon after they had been swapped out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refaulted_anon_pages: Option<u64>,
+    /// Pages that were swapped in; of the whole machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub swapped_in_pages: Option<u64>,
 }

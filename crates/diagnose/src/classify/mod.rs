@@ -3,7 +3,8 @@
 //!
 //! The outermost system call or fault is the **operation**; the innermost function that is in the table is the
 //! **layer**, functions that only help (locks, lists, string copies) being looked through. The table is data
-//! (`symbols.toml`, `waits.toml`); nothing here knows a function by name.
+//! (`symbols.toml`, `waits.toml`, and `modules.toml` for functions that are in a module and in no list); nothing here knows
+//! a function by name.
 //!
 //! Operation and layer are two axes. A page fault inside a system call leaves the system call as operation and has the
 //! layer `memory`: reads into fresh memory are [`Operation::Read`] with [`Layer::Memory`](iowhy_core::layer::Layer).

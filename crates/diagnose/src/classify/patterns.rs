@@ -46,6 +46,11 @@ impl<T: Copy> Patterns<T> {
         self.nodes[at].value.replace(value)
     }
 
+    /// The value of the exact name alone.
+    pub(crate) fn exact(&self, name: &str) -> Option<T> {
+        self.exact.get(name).copied()
+    }
+
     /// The value of the exact name, else of the longest prefix.
     pub(crate) fn get(&self, name: &str) -> Option<T> {
         if let Some(value) = self.exact.get(name) {

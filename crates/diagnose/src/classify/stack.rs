@@ -5,8 +5,29 @@
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{Profile, StackTime, State};
 
-use super::table::{Listed, Role, Sleeper, Table};
+use super::patterns::Patterns;
+use super::table::{Listed, Module, Place, Role, Sleeper, Table};
 use super::{Class, Operation, Wait};
+
+/// A function of a stack.
+#[derive(Clone, Copy, Debug)]
+struct Frame<'a> {
+    /// Without what compilers add.
+    name: &'a str,
+    /// Empty: the kernel itself.
+    module: &'a str,
+}
+
+impl<'a> Frame<'a> {
+    /// `name` or `name [module]`, as [`Symbol::frame`](iowhy_core::profile::Symbol::frame) writes it; without the blank too.
+    fn parse(text: &'a str) -> Frame<'a> {
+        let (name, module) = match text.split_once('[') {
+            Some((name, module)) if !name.is_empty() => (name.trim_end(), module.trim_end_matches(']')),
+            _ => (text, ""),
+        };
+        Frame { name: base_name(name), module }
+    }
+}
 
 /// Gives stacks their meaning. Reading its table costs about a millisecond: make one and keep it.
 #[derive(Clone, Debug)]
@@ -26,7 +47,7 @@ impl Classifier {
         Classifier { table: Table::embedded() }
     }
 
-    /// The meaning of a kernel stack, innermost function first.
+    /// The meaning of a kernel stack, innermost function first; a function of a module is `name [module]`.
     ///
     /// - No kernel function while running: the program's own code. Without a stack at all the caller must not ask.
     /// - Running below an interrupt: work that the thread did not ask for there and then ([`Operation::Interrupt`]).
@@ -45,7 +66,7 @@ impl Classifier {
     /// `__x64_sys_read`): then the most likely meaning is given. A locked page is data from the device (in fsync: data
     /// being written back), a synchronous bio in fsync is a cache flush, direct I/O goes where the call says.
     pub fn classify(&self, kernel: &[&str], state: State) -> Class {
-        let frames: Vec<&str> = kernel.iter().map(|name| base_name(name)).collect();
+        let frames: Vec<Frame<'_>> = kernel.iter().map(|text| Frame::parse(text)).collect();
         match state {
             State::Running => self.running(&frames),
             State::Queued => Class { operation: self.queued(&frames), layer: Layer::CpuQueue, wait: None },
@@ -82,7 +103,8 @@ impl Classifier {
     /// Between its entry and its work, a system call has no kernel function that tells which one it is. Then the
     /// function of the C library that it was made from tells, where the user frames show it: `__read`, `pread64`.
     pub fn classify_stack(&self, profile: &Profile, stack: &StackTime) -> Class {
-        let kernel: Vec<&str> = profile.kernel_names(stack).collect();
+        let kernel: Vec<_> = profile.kernel_frames(stack).collect();
+        let kernel: Vec<&str> = kernel.iter().map(AsRef::as_ref).collect();
         let class = self.classify(&kernel, stack.state);
         let open = matches!(class.operation, Operation::Unknown | Operation::Other)
             && class.layer == Layer::Call
@@ -107,7 +129,7 @@ impl Classifier {
         &self.table.listed
     }
 
-    fn running(&self, frames: &[&str]) -> Class {
+    fn running(&self, frames: &[Frame<'_>]) -> Class {
         if frames.is_empty() {
             return Class { operation: Operation::User, layer: Layer::Program, wait: None };
         }
@@ -122,7 +144,7 @@ impl Classifier {
     }
 
     /// Time on a CPU with an interrupt in the stack; `inner` is what ran in the innermost of them.
-    fn below_interrupt(&self, inner: &[&str], frames: &[&str]) -> Class {
+    fn below_interrupt(&self, inner: &[Frame<'_>], frames: &[Frame<'_>]) -> Class {
         let last = frames.iter().rposition(|f| self.is_interrupt(f)).unwrap_or(0);
         let outer = frames.get(last + 1..).unwrap_or_default();
         let own = |layer| Class { operation: self.interrupted(frames), layer, wait: None };
@@ -130,7 +152,7 @@ impl Classifier {
         if skidded && self.layer(outer) == Some(Layer::Device) {
             return own(Layer::Device);
         }
-        let place = |f: &&str| self.table.places.get(f).map(|p| p.layer);
+        let place = |f: &Frame<'_>| self.place(f).map(|p| p.layer);
         let leaving = inner.last().is_some_and(|f| place(f) == Some(Layer::Call));
         if leaving && inner.iter().any(|f| self.role(f) == Some(Role::Sleep)) {
             return own(Layer::Call);
@@ -142,10 +164,13 @@ impl Classifier {
         Class { operation: Operation::Interrupt, layer, wait: None }
     }
 
-    fn blocked(&self, frames: &[&str]) -> Class {
+    fn blocked(&self, frames: &[Frame<'_>]) -> Class {
         let operation = self.interrupted(frames);
         let wait = self.wait(frames, operation);
-        let layer = wait.layer().unwrap_or_else(|| match self.layer(frames) {
+        let own = operation == Operation::Sync
+            || frames.iter().any(|f| self.table.own_writeback.get(f.name).is_some());
+        let served_by = if own { wait.layer_of_own() } else { wait.layer() };
+        let layer = served_by.unwrap_or_else(|| match self.layer(frames) {
             // The entry of a system call says nothing about what was waited for.
             Some(Layer::Call) | None => Layer::Unexplained,
             Some(layer) => layer,
@@ -154,7 +179,7 @@ impl Classifier {
     }
 
     /// The operation of a thread that is not running: what an interrupt put it off from, where there was one.
-    fn interrupted(&self, frames: &[&str]) -> Operation {
+    fn interrupted(&self, frames: &[Frame<'_>]) -> Operation {
         match frames.iter().rposition(|f| self.role(f) == Some(Role::Interrupt)) {
             Some(last) if last + 1 == frames.len() => Operation::User,
             Some(last) => self.operation(&frames[last + 1..]),
@@ -163,11 +188,10 @@ impl Classifier {
     }
 
     /// The operation of a thread that lost its CPU.
-    fn queued(&self, frames: &[&str]) -> Operation {
+    fn queued(&self, frames: &[Frame<'_>]) -> Operation {
         let operation = self.interrupted(frames);
-        let leaving = |f: &&str| {
-            self.role(f) == Some(Role::Entry)
-                || self.table.places.get(f).is_some_and(|p| p.layer == Layer::Call)
+        let leaving = |f: &Frame<'_>| {
+            self.role(f) == Some(Role::Entry) || self.place(f).is_some_and(|p| p.layer == Layer::Call)
         };
         if operation == Operation::Unknown && frames.iter().any(leaving) {
             Operation::User
@@ -176,22 +200,22 @@ impl Classifier {
         }
     }
 
-    fn is_interrupt(&self, frame: &str) -> bool {
+    fn is_interrupt(&self, frame: &Frame<'_>) -> bool {
         self.role(frame) == Some(Role::Interrupt)
     }
 
-    fn role(&self, frame: &str) -> Option<Role> {
-        self.table.roles.get(frame)
+    fn role(&self, frame: &Frame<'_>) -> Option<Role> {
+        self.table.roles.get(frame.name)
     }
 
     /// The outermost system call or fault. Where tail calls left no frame of the call itself, the outermost function
     /// that only one operation uses.
-    fn operation(&self, frames: &[&str]) -> Operation {
+    fn operation(&self, frames: &[Frame<'_>]) -> Operation {
         let mut entered = false;
         let mut worked = false;
         for frame in frames.iter().rev() {
-            if let Some(operation) = self.table.entry_call(frame).or_else(|| self.table.operations.get(frame))
-            {
+            let entered_by = self.table.entry_call(frame.name);
+            if let Some(operation) = entered_by.or_else(|| self.table.operations.get(frame.name)) {
                 return operation;
             }
             match self.role(frame) {
@@ -199,7 +223,7 @@ impl Classifier {
                 Some(Role::Fault) => return Operation::Fault,
                 Some(Role::Entry) => entered = true,
                 Some(_) => {}
-                None => worked |= self.table.places.get(frame).is_none_or(|p| p.layer != Layer::Call),
+                None => worked |= self.place(frame).is_none_or(|p| p.layer != Layer::Call),
             }
         }
         // Entry and exit alone could be those of any call.
@@ -207,17 +231,17 @@ impl Classifier {
     }
 
     /// The layer of the innermost function that has one of its own.
-    fn layer(&self, frames: &[&str]) -> Option<Layer> {
+    fn layer(&self, frames: &[Frame<'_>]) -> Option<Layer> {
         let mut shared = None;
         for frame in frames {
             let role = self.role(frame);
             if matches!(role, Some(Role::Transparent | Role::Sleep | Role::Observer)) {
                 continue;
             }
-            let Some(place) = self.table.places.get(frame) else { continue };
+            let Some(place) = self.place(frame) else { continue };
             if place.shared {
                 shared.get_or_insert(place.layer);
-            } else if role == Some(Role::Entry) || self.table.entry_call(frame).is_some() {
+            } else if role == Some(Role::Entry) || self.table.entry_call(frame.name).is_some() {
                 return shared.or(Some(place.layer));
             } else {
                 return Some(place.layer);
@@ -226,15 +250,32 @@ impl Classifier {
         shared
     }
 
+    /// What a function says about layers: by its exact name, else by its module, else by a prefix.
+    fn place(&self, frame: &Frame<'_>) -> Option<Place> {
+        let of_module = || self.module(frame).map(|m| Place { layer: m.layer, shared: false });
+        let exact = self.table.places.exact(frame.name);
+        exact.or_else(of_module).or_else(|| self.table.places.get(frame.name))
+    }
+
+    /// What a function says about a sleep below it, in the same order.
+    fn sleeper(&self, frame: &Frame<'_>) -> Option<&Sleeper> {
+        let of_module = || self.module(frame).and_then(|m| m.sleeper);
+        let exact = self.table.sleeper_of.exact(frame.name);
+        let index = exact.or_else(of_module).or_else(|| self.table.sleeper_of.get(frame.name));
+        self.table.sleepers.get(usize::from(index?))
+    }
+
+    fn module(&self, frame: &Frame<'_>) -> Option<Module> {
+        if frame.module.is_empty() { None } else { self.table.modules.get(frame.module) }
+    }
+
     /// The innermost function that says what was waited for.
-    fn wait(&self, frames: &[&str], operation: Operation) -> Wait {
+    fn wait(&self, frames: &[Frame<'_>], operation: Operation) -> Wait {
         let mut direct = true;
         let mut fallback = None;
         for (index, frame) in frames.iter().enumerate() {
-            let sleeper =
-                self.table.sleeper_of.get(frame).and_then(|i| self.table.sleepers.get(usize::from(i)));
-            if let Some(sleeper) = sleeper.filter(|s| direct || !s.direct)
-                && let Some(wait) = meaning(sleeper, &frames[index + 1..], operation)
+            if let Some(sleeper) = self.sleeper(frame).filter(|s| direct || !s.direct)
+                && let Some(wait) = self.meaning(sleeper, &frames[index + 1..], operation)
             {
                 if !sleeper.fallback {
                     return wait;
@@ -245,15 +286,17 @@ impl Classifier {
         }
         fallback.unwrap_or(Wait::Unknown)
     }
-}
 
-/// What a sleep below a function waits for, given the functions further out.
-fn meaning(sleeper: &Sleeper, outer: &[&str], operation: Operation) -> Option<Wait> {
-    let find = |patterns: &super::patterns::Patterns<Wait>| outer.iter().find_map(|f| patterns.get(f));
-    find(&sleeper.anywhere)
-        .or_else(|| find(&sleeper.near))
-        .or_else(|| sleeper.by_operation.iter().find(|(o, _)| *o == operation).map(|(_, w)| *w))
-        .or(sleeper.kind)
+    /// What a sleep below a function waits for, given the functions further out.
+    fn meaning(&self, sleeper: &Sleeper, outer: &[Frame<'_>], operation: Operation) -> Option<Wait> {
+        let find = |patterns: &Patterns<Wait>| outer.iter().find_map(|f| patterns.get(f.name));
+        let served = || sleeper.served && outer.iter().any(|f| self.module(f).is_some_and(|m| m.server));
+        find(&sleeper.anywhere)
+            .or_else(|| served().then_some(Wait::Server))
+            .or_else(|| find(&sleeper.near))
+            .or_else(|| sleeper.by_operation.iter().find(|(o, _)| *o == operation).map(|(_, w)| *w))
+            .or(sleeper.kind)
+    }
 }
 
 /// A name without what compilers add: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`, `.llvm.123`.

@@ -1,4 +1,4 @@
-//! Reads the table of kernel functions (`symbols.toml`, `waits.toml`) into look-ups.
+//! Reads the table of kernel functions (`symbols.toml`, `waits.toml`) and modules (`modules.toml`) into look-ups.
 //!
 //! The table is data; what its sections mean is said at their heads. Reading is total: an entry that cannot be
 //! understood is left out and named in [`Table::faults`], and a test holds that list empty. What may not enter: a name
@@ -13,7 +13,8 @@ use super::patterns::Patterns;
 use super::{Operation, Wait};
 
 /// The table that is part of this program.
-const EMBEDDED: &str = concat!(include_str!("symbols.toml"), include_str!("waits.toml"));
+const EMBEDDED: &str =
+    concat!(include_str!("symbols.toml"), include_str!("waits.toml"), include_str!("modules.toml"));
 
 /// What a function is to the walk over a stack, whatever else it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -44,6 +45,17 @@ pub(crate) struct Place {
     pub(crate) shared: bool,
 }
 
+/// What a module of the kernel says about its functions that are not listed by name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Module {
+    /// Where CPU time in it belongs.
+    pub(crate) layer: Layer,
+    /// What a sleep in it waits for: an index into [`Table::sleepers`].
+    pub(crate) sleeper: Option<u16>,
+    /// It belongs to a served file system: what callers in it wait for is the server's answer.
+    pub(crate) server: bool,
+}
+
 /// What it means to sleep below a function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sleeper {
@@ -51,6 +63,8 @@ pub(crate) struct Sleeper {
     pub(crate) direct: bool,
     /// Counts only when no other function of the stack says what was waited for.
     pub(crate) fallback: bool,
+    /// Below any function of a served file system it is a wait for the server.
+    pub(crate) served: bool,
     /// Meanings by a function anywhere further out, before all others.
     pub(crate) anywhere: Patterns<Wait>,
     /// Meanings by a function further out; the nearest such function decides.
@@ -85,6 +99,9 @@ pub(crate) struct Table {
     pub(crate) call_prefixes: Vec<String>,
     pub(crate) sleepers: Vec<Sleeper>,
     pub(crate) sleeper_of: Patterns<u16>,
+    /// Functions that start a write-back and wait for it.
+    pub(crate) own_writeback: Patterns<()>,
+    pub(crate) modules: Patterns<Module>,
     pub(crate) listed: Vec<Listed>,
     /// What could not be understood, in words.
     pub(crate) faults: Vec<String>,
@@ -95,6 +112,8 @@ pub(crate) struct Table {
 #[serde(deny_unknown_fields)]
 struct File {
     call_prefixes: Vec<String>,
+    #[serde(default)]
+    own_writeback: String,
     #[serde(default)]
     sets: HashMap<String, String>,
     #[serde(default)]
@@ -107,6 +126,18 @@ struct File {
     operation: Vec<OperationGroup>,
     #[serde(default)]
     wait: Vec<WaitGroup>,
+    #[serde(default)]
+    module: Vec<ModuleGroup>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModuleGroup {
+    layer: Layer,
+    names: String,
+    kind: Option<String>,
+    #[serde(default)]
+    by_operation: HashMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -217,8 +248,15 @@ impl Table {
                 table.conflict("operation", name, before.is_some());
             }
         }
+        for name in file.own_writeback.split_whitespace() {
+            let before = table.own_writeback.insert(name, ());
+            table.conflict("line in own_writeback", name, before.is_some());
+        }
         for g in file.wait {
             table.wait_group(&g, &file.sets);
+        }
+        for g in file.module {
+            table.module_group(&g);
         }
         table
     }
@@ -227,26 +265,50 @@ impl Table {
         self.list(&g.names, &g.since, &g.until, &g.part);
         let mut sleeper = Sleeper { direct: g.direct, fallback: g.fallback, ..Sleeper::default() };
         sleeper.kind = g.kind.as_deref().map(|id| self.wait(id));
-        for (id, operations) in &g.by_operation {
-            let wait = self.wait(id);
-            for operation in operations.split_whitespace() {
-                let operation = self.operation(operation);
-                let twice = sleeper.by_operation.iter().any(|(o, _)| *o == operation);
-                self.conflict("wait by operation", operation.id(), twice);
-                sleeper.by_operation.push((operation, wait));
-            }
-        }
+        sleeper.by_operation = self.by_operation(&g.by_operation);
         sleeper.near = self.neighbours(&g.near, sets);
         sleeper.anywhere = self.neighbours(&g.anywhere, sets);
-        let Ok(index) = u16::try_from(self.sleepers.len()) else {
-            self.faults.push("more kinds of wait than can be numbered".to_owned());
-            return;
-        };
-        self.sleepers.push(sleeper);
+        sleeper.served = g.anywhere.contains_key(Wait::Server.id());
+        let Some(index) = self.sleeper(sleeper) else { return };
         for name in g.names.split_whitespace() {
             let before = self.sleeper_of.insert(name, index);
             self.conflict("wait", name, before.is_some());
         }
+    }
+
+    fn module_group(&mut self, g: &ModuleGroup) {
+        let kind = g.kind.as_deref().map(|id| self.wait(id));
+        let by_operation = self.by_operation(&g.by_operation);
+        let sleeper = kind.and_then(|_| self.sleeper(Sleeper { kind, by_operation, ..Sleeper::default() }));
+        for name in g.names.split_whitespace() {
+            let module = Module { layer: g.layer, sleeper, server: kind == Some(Wait::Server) };
+            let before = self.modules.insert(name, module);
+            self.conflict("line for modules", name, before.is_some());
+        }
+    }
+
+    fn by_operation(&mut self, lists: &HashMap<String, String>) -> Vec<(Operation, Wait)> {
+        let mut all: Vec<(Operation, Wait)> = Vec::new();
+        for (id, operations) in lists {
+            let wait = self.wait(id);
+            for operation in operations.split_whitespace() {
+                let operation = self.operation(operation);
+                let twice = all.iter().any(|(o, _)| *o == operation);
+                self.conflict("wait by operation", operation.id(), twice);
+                all.push((operation, wait));
+            }
+        }
+        all
+    }
+
+    /// Numbers a kind of sleep.
+    fn sleeper(&mut self, sleeper: Sleeper) -> Option<u16> {
+        let Ok(index) = u16::try_from(self.sleepers.len()) else {
+            self.faults.push("more kinds of wait than can be numbered".to_owned());
+            return None;
+        };
+        self.sleepers.push(sleeper);
+        Some(index)
     }
 
     fn neighbours(

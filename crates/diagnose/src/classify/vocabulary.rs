@@ -280,15 +280,25 @@ impl Wait {
         Self::ALL.iter().copied().find(|w| w.id() == id)
     }
 
-    /// The layer that time in this wait belongs to. A wait that is not known says nothing about its layer.
+    /// The layer that time in this wait belongs to: that of whoever serves it, not of the call that waits. It is what is
+    /// left of a wait where the overlap with block requests is not known. A wait that is not known says nothing about its
+    /// layer.
     pub fn layer(self) -> Option<Layer> {
         Some(match self {
-            Wait::DeviceRead | Wait::DeviceWrite | Wait::Completion | Wait::Server => Layer::Device,
-            Wait::DataWriteback
-            | Wait::CacheFlush
-            | Wait::Journal
-            | Wait::JournalSpace
-            | Wait::DirtyThrottle => Layer::Writeback,
+            // The request is at the device, or in its queue.
+            Wait::DeviceRead | Wait::DeviceWrite => Layer::Device,
+            // A flush is a request like any other: the device empties its cache meanwhile.
+            Wait::CacheFlush => Layer::Device,
+            // What a thread knows of its own asynchronous requests is that they are not back.
+            Wait::Completion => Layer::Device,
+            // Write-back that somebody else started. What the call itself asked for is the device's: see
+            // [`Wait::layer_of_own`].
+            Wait::DataWriteback | Wait::DirtyThrottle => Layer::Writeback,
+            // The commit has a thread of its own, serves several callers, and orders its writes: more than one request.
+            Wait::Journal => Layer::Journal,
+            // Room comes when a commit ends or a checkpoint has been written.
+            Wait::JournalSpace => Layer::Journal,
+            Wait::Server => Layer::Server,
             Wait::BlockThrottle => Layer::Block,
             Wait::Reclaim => Layer::Memory,
             Wait::InodeLock | Wait::MmapLock | Wait::KernelLock => Layer::Lock,
@@ -301,6 +311,12 @@ impl Wait {
             | Wait::Terminal => Layer::Elsewhere,
             Wait::Unknown => return None,
         })
+    }
+
+    /// The same for a call that started the write-back it waits for (fsync, a synchronous write): between its submission
+    /// and its end nobody but the device has the data.
+    pub(super) fn layer_of_own(self) -> Option<Layer> {
+        if self == Wait::DataWriteback { Some(Layer::Device) } else { self.layer() }
     }
 
     /// Whether it is on the path between the program and the disk.

@@ -145,9 +145,10 @@ impl Held {
             match reader.read_held(stack) {
                 // The owner may open it, but only the mighty may read it.
                 None => self.stack = None,
-                Some(text) => {
-                    text.split(|&byte| byte == b'\n').filter_map(stack_frame).for_each(|f| frames.push(f))
-                }
+                Some(text) => text
+                    .split(|&byte| byte == b'\n')
+                    .filter_map(stack_frame)
+                    .for_each(|f| frames.push_frame(f)),
             }
         }
         if frames.used == 0 {
@@ -200,6 +201,15 @@ impl Frames<'_> {
         self.push_parts(name, "");
     }
 
+    /// A function, with its module in the kernel's way: `xfs_log_force [xfs]`.
+    fn push_frame(&mut self, (name, module): (&str, Option<&str>)) {
+        self.push_parts(name, "");
+        if let (Some(module), Some(frame)) = (module, self.all.get_mut(self.used - 1)) {
+            frame.push(' ');
+            frame.push_str(module);
+        }
+    }
+
     fn push_parts(&mut self, first: &str, second: &str) {
         if self.used == self.all.len() {
             self.all.push(String::new());
@@ -212,14 +222,17 @@ impl Frames<'_> {
     }
 }
 
-/// One line of a `stack` file: `[<0>] folio_wait_bit_common+0x12d/0x2f0 [module]`. `None` for a line that names no
-/// function (an address, the end mark of old kernels).
-fn stack_frame(line: &[u8]) -> Option<&str> {
+/// One line of a `stack` file: `[<0>] folio_wait_bit_common+0x12d/0x2f0 [module]`: the function, and the module in its
+/// brackets. `None` for a line that names no function (an address, the end mark of old kernels).
+fn stack_frame(line: &[u8]) -> Option<(&str, Option<&str>)> {
     let line = std::str::from_utf8(line).ok()?;
     let (_address, rest) = line.split_once("] ")?;
-    let symbol = rest.split_ascii_whitespace().next()?;
+    let mut words = rest.split_ascii_whitespace();
+    let symbol = words.next()?;
+    let module = words.next().filter(|word| word.starts_with('[') && word.ends_with(']'));
     let name = symbol.split_once('+').map_or(symbol, |(name, _)| name);
-    (!name.starts_with("0x")).then(|| bare_name(name)).filter(|name| !name.is_empty())
+    let named = (!name.starts_with("0x")).then(|| bare_name(name)).filter(|name| !name.is_empty());
+    named.map(|name| (name, module))
 }
 
 /// The text of `wchan`: a function, or `0` when the thread runs or may not be looked at.
@@ -261,9 +274,9 @@ mod tests {
     #[test]
     fn lines_of_stacks_give_bare_names() {
         for (line, expected) in [
-            ("[<0>] hrtimer_nanosleep+0x74/0xf0", Some("hrtimer_nanosleep")),
-            ("[<0>] xfs_log_force.part.0+0x1/0x2 [xfs]", Some("xfs_log_force")),
-            ("[<ffffffff8123>] __mutex_lock.constprop.0+0x1/0x2", Some("__mutex_lock")),
+            ("[<0>] hrtimer_nanosleep+0x74/0xf0", Some(("hrtimer_nanosleep", None))),
+            ("[<0>] xfs_log_force.part.0+0x1/0x2 [xfs]", Some(("xfs_log_force", Some("[xfs]")))),
+            ("[<ffffffff8123>] __mutex_lock.constprop.0+0x1/0x2", Some(("__mutex_lock", None))),
             ("[<0>] 0xffffffffc0123456", None),
             ("[<ffffffffffffffff>] 0xffffffffffffffff", None),
             ("[<0>] ", None),

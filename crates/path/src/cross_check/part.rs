@@ -88,8 +88,8 @@ const WAIT: Part = Part {
     ..NO_DEVICE
 };
 const WRITE_WAIT: Part = Part {
-    id: "block+device+writeback+cpu-queue-wait",
-    wait: &[Layer::Block, Layer::Device, Layer::Writeback, Layer::CpuQueue],
+    id: "block+device+journal+writeback+cpu-queue-wait",
+    wait: &[Layer::Block, Layer::Device, Layer::Journal, Layer::Writeback, Layer::CpuQueue],
     why: Some(
         "the fit knows waiting from the device's counters, flushes included, and does not separate write-back; a \
          profile books the wait for a CPU after a sleep as sleep",

@@ -19,7 +19,9 @@ fn colour(layer: Layer) -> Style {
         Layer::Memory => AnsiColor::BrightGreen,
         Layer::Block => AnsiColor::Magenta,
         Layer::Device => AnsiColor::Red,
+        Layer::Journal => AnsiColor::BrightMagenta,
         Layer::Writeback => AnsiColor::BrightRed,
+        Layer::Server => AnsiColor::BrightBlue,
         Layer::Lock | Layer::CpuQueue => AnsiColor::BrightYellow,
         Layer::Observer | Layer::Unexplained => AnsiColor::BrightBlack,
     };

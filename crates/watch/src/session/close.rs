@@ -11,11 +11,13 @@ use iowhy_core::profile::{
 
 use iowhy_core::units;
 
+use super::before::Before;
 use super::counted::reap;
 use super::counting;
 use super::event_loop::EventLoop;
 use super::files::Files;
 use super::programs::Programs;
+use super::served;
 use super::state::State;
 use crate::child::{Adoption, Child};
 use crate::perf::{self, Counts};
@@ -23,9 +25,13 @@ use crate::timeline::Ticks;
 use iowhy_linux::block::uses::{Snapshot, uses};
 use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
 use iowhy_linux::file_facts::identity;
+use iowhy_linux::mountstats::{self, NfsMount};
 use iowhy_linux::pressure;
 use iowhy_linux::process::counters::{of_thread, since};
 use iowhy_linux::process::{task, tree};
+
+/// Devices, pressure from outside, and NFS mounts at the end.
+type Machine = (Snapshot, pressure::AtEnd, Vec<NfsMount>);
 
 /// What was read at the end, for the profile.
 struct Last {
@@ -35,8 +41,8 @@ struct Last {
     counted: Option<counting::Counts>,
     counts: Option<Counts>,
     own_cpu_ns: u64,
-    /// Devices, and pressure from outside.
-    machine: Option<(Snapshot, pressure::AtEnd)>,
+    /// Devices, pressure from outside, and NFS mounts.
+    machine: Option<Machine>,
     /// Control groups with limits.
     limited: Vec<LimitedGroup>,
     /// The file of a command that ended.
@@ -61,11 +67,11 @@ impl EventLoop<'_> {
         let groups = std::mem::take(&mut self.state.groups).most_frequent();
         let limited = groups.as_ref().map(|known| known.limited.clone()).unwrap_or_default();
         if let (Some(before), Some(known)) = (&mut self.before, groups) {
-            before.pressure.inside(known.groups, known.throttled_ns);
+            before.pressure.inside(known.groups, known.throttled_ns, known.memory);
         }
         let machine = self.before.as_ref().map(|before| {
             let reader = &mut self.state.reader;
-            (Snapshot::take(reader), before.pressure.end(reader))
+            (Snapshot::take(reader), before.pressure.end(reader), mountstats::read())
         });
         let own_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns)
             + self.state.names_cpu_ns.load(Ordering::Relaxed);
@@ -229,15 +235,17 @@ impl EventLoop<'_> {
         let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
         let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
         let others = others_on_cpu(&parts.ticks, self.state.programs.get_mut());
-        let run_time = units::time(parts.wall_ns as f64);
-        let hidden = self.state.hidden.limitations(file.as_deref().map(|file| (file, run_time)));
-        self.limitations.splice(0..0, hidden);
+        let ran = file.as_deref().map(|file| (file, units::time(parts.wall_ns as f64)));
+        self.limitations.splice(0..0, self.state.hidden.limitations(ran));
         let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
         let rings = files.rings();
+        let mounts = files.mounts(&mut reader);
         let processes = with_ends(parts.processes, &files);
-        let (files, wanted) = files.finish(counted.files, &mut reader);
+        let (files, wanted) = files.finish(counted.files, &mounts, &mut reader);
+        let rpc = nfs(&self.before, &machine);
+        let served = served::mounts(&mounts, &files, self.directory.as_deref(), rpc);
         let (devices, mut pressure) = match (&self.before, &machine) {
-            (Some(before), Some((devices, pressure))) => (
+            (Some(before), Some((devices, pressure, _))) => (
                 uses(&before.devices, devices, &wanted, before.pressure.groups()),
                 before.pressure.until(pressure, program_cpu.unwrap_or(0) + own_cpu_ns),
             ),
@@ -277,6 +285,7 @@ impl EventLoop<'_> {
             files,
             kinds: counted.kinds,
             devices,
+            served,
             block: block.map(|b| b.finish(parts.charges.as_ref())),
             rings,
             pressure,
@@ -294,6 +303,15 @@ fn with_ends(mut processes: Vec<Process>, files: &Files) -> Vec<Process> {
         process.pipes = files.pipes(process.pid);
     }
     processes
+}
+
+/// The NFS mounts at the start and at the end.
+fn nfs<'a>(before: &'a Option<Before>, machine: &'a Option<Machine>) -> (&'a [NfsMount], &'a [NfsMount]) {
+    before
+        .as_ref()
+        .zip(machine.as_ref())
+        .map(|(before, (.., now))| (&*before.nfs, &**now))
+        .unwrap_or_default()
 }
 
 /// Smaller files that no call was seen on are rarely what a program reads through a ring.

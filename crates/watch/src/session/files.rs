@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use iowhy_core::profile::{FileUse, PipeEnd, RingUse};
-use iowhy_linux::mounts::Mount;
+use iowhy_linux::mounts::{Mount, above};
 
 use iowhy_linux::block::devices::BlockTree;
 use iowhy_linux::file_facts::{FileFacts, facts_of_path, mounts_of};
@@ -15,6 +15,7 @@ use iowhy_linux::page_cache;
 use iowhy_linux::process::listening;
 use iowhy_linux::process::open_files::{self, OpenFile};
 use iowhy_linux::reader::Reader;
+use iowhy_linux::served;
 
 /// Looks come so often at the beginning, and later.
 pub(super) const EARLY_NS: u64 = 5_000_000;
@@ -213,10 +214,17 @@ impl Files {
         kind
     }
 
-    /// Joins facts to what was counted, adds files that only looks saw, and names the devices under them.
+    /// The mounts that the program saw; ours, where it was not looked at.
+    pub(super) fn mounts(&mut self, reader: &mut Reader) -> Vec<Mount> {
+        self.mounts.take().unwrap_or_else(|| mounts_of(reader, std::process::id()))
+    }
+
+    /// Joins facts to what was counted, adds files that only looks saw, and names the devices under them. `seen_mounts`: those
+    /// that the program saw.
     pub(super) fn finish(
         mut self,
         mut seen: Vec<FileUse>,
+        seen_mounts: &[Mount],
         reader: &mut Reader,
     ) -> (Vec<FileUse>, Vec<String>) {
         let mounts = mounts_of(reader, std::process::id());
@@ -249,6 +257,7 @@ impl Files {
             complete(&mut file, &path, Some(known), &mounts, &tree, &mut devices);
             seen.push(file);
         }
+        seen.iter_mut().for_each(|file| mounted(file, seen_mounts));
         devices.sort();
         devices.dedup();
         (seen, devices)
@@ -319,6 +328,16 @@ fn complete(
     devices.extend(facts.devices.leaves.into_iter().chain(facts.devices.backing));
 }
 
+/// Notes where a file's file system is mounted, by its path: no server is asked. Of a served one that is all that is known.
+fn mounted(file: &mut FileUse, mounts: &[Mount]) {
+    let path = Path::new(&file.path);
+    let Some(mount) = above(mounts, path).filter(|_| path.is_absolute()) else { return };
+    file.mount_point = Some(mount.point.display().to_string());
+    if file.file_system.is_none() && served::by_type(&mount.file_system).is_some() {
+        file.file_system = Some(mount.file_system.clone());
+    }
+}
+
 /// Limit on open files of a process per turn, others at each turn: a server may have thousands.
 fn some_open(pid: u32, turn: usize, most: usize, reader: &mut Reader) -> Vec<OpenFile> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -366,11 +385,26 @@ mod tests {
             look(&mut files, turn + 1);
             drop(opened);
         }
-        let (seen, _) = files.finish(Vec::new(), &mut Reader::new());
+        let (seen, _) = files.finish(Vec::new(), &[], &mut Reader::new());
         let of = |path: &Path| seen.iter().find(|file| Path::new(&file.path) == path).unwrap();
         assert_eq!((of(&again).appearances, of(&kept).appearances), (3, 1));
         assert!(!of(&again).inherited && of(&again).device_number == of(&kept).device_number);
         assert!(of(&again).device_number.is_some());
+    }
+
+    #[test]
+    fn a_file_of_a_served_file_system_is_known_by_its_path_alone() {
+        let table = iowhy_linux::mounts::parse(
+            "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /mnt rw - nfs4 nas:/x rw\n",
+        );
+        let of = |path: &str| {
+            let mut file = FileUse { path: path.to_owned(), ..FileUse::default() };
+            mounted(&mut file, &table);
+            (file.mount_point, file.file_system)
+        };
+        assert_eq!(of("/mnt/a"), (Some("/mnt".to_owned()), Some("nfs4".to_owned())));
+        assert_eq!(of("/gone"), (Some("/".to_owned()), None));
+        assert_eq!(of("pipe:[7]"), (None, None));
     }
 
     #[test]
@@ -383,7 +417,7 @@ mod tests {
         let _own = File::create(&own).unwrap();
         let mut files = Files::new();
         look(&mut files, 1);
-        let (seen, _) = files.finish(Vec::new(), &mut Reader::new());
+        let (seen, _) = files.finish(Vec::new(), &[], &mut Reader::new());
         let of = |path: &Path| seen.iter().find(|file| Path::new(&file.path) == path).unwrap();
         assert!(of(&given).inherited && !of(&own).inherited);
     }

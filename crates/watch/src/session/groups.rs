@@ -4,8 +4,8 @@
 //! Goal: the groups that most looks found, with the limits that held there at the first look. Non-goal: which process was in
 //! which group when.
 
-use iowhy_core::profile::LimitedGroup;
-use iowhy_linux::meminfo;
+use iowhy_core::profile::{LimitedGroup, MemoryUse};
+use iowhy_linux::{meminfo, memory_use};
 
 use super::files::after_looks;
 use iowhy_linux::block::sysfs::Sysfs;
@@ -37,6 +37,8 @@ pub(super) struct Known {
     pub(super) limited: Vec<LimitedGroup>,
     /// Time since their making for which they had been throttled at the first look.
     pub(super) throttled_ns: Option<u64>,
+    /// Counters of short memory at the first look.
+    pub(super) memory: MemoryUse,
 }
 
 impl GroupsSeen {
@@ -69,14 +71,13 @@ impl GroupsSeen {
             return;
         }
         let groups = ControlGroups::parse(&text);
-        let memory = reader
-            .text(format_args!("/proc/meminfo"))
-            .and_then(|text| meminfo::bytes(text, "MemTotal"))
-            .unwrap_or(u64::MAX);
+        let memory =
+            reader.text(format_args!("/proc/meminfo")).and_then(|text| meminfo::bytes(text, "MemTotal"));
         self.known.push(Known {
             looks: 1,
-            limited: groups.limited(memory, &|number| Sysfs::new().name_of(number)),
+            limited: groups.limited(memory.unwrap_or(u64::MAX), &|number| Sysfs::new().name_of(number)),
             throttled_ns: groups.cpu_throttled_ns(),
+            memory: memory_use::now(&groups, memory),
             groups,
             text,
         });
@@ -121,6 +122,7 @@ mod tests {
             groups: ControlGroups::default(),
             limited: Vec::new(),
             throttled_ns: None,
+            memory: MemoryUse::default(),
         };
         seen.known.push(other(1));
         assert_eq!(seen.most_frequent().map(|known| known.groups), Some(ControlGroups::of_process(None)));

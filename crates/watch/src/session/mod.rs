@@ -17,6 +17,7 @@ mod options;
 mod programs;
 mod recording;
 mod requests;
+mod served;
 mod state;
 mod thread_set;
 

@@ -12,6 +12,7 @@ mod tests;
 pub(crate) use background::Background;
 pub use kernel::Kernel;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
@@ -140,9 +141,17 @@ impl Symbols {
         id
     }
 
-    /// A function that is known by name only (`/proc/PID/stack`, `wchan`).
-    pub fn named(&mut self, name: &str) -> SymbolId {
-        self.plain(name::strip(name))
+    /// A kernel function that is known by name only (`/proc/PID/stack`, `wchan`), with its module where that is told:
+    /// `xfs_log_force [xfs]`.
+    pub fn named(&mut self, frame: &str) -> SymbolId {
+        let (name, module) = frame.split_once(" [").unwrap_or((frame, ""));
+        let object = module.strip_suffix(']').map(str::to_owned);
+        self.intern(Symbol { name: name::strip(name).to_owned(), object })
+    }
+
+    /// A kernel function with its module: see [`Symbol::frame`].
+    pub fn frame(&self, id: SymbolId) -> Cow<'_, str> {
+        self.table.get(id as usize).map_or(Cow::Borrowed(""), Symbol::frame)
     }
 
     /// The name behind a number.

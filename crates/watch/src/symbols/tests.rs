@@ -113,3 +113,14 @@ fn a_broken_object_gives_few_names_and_does_no_harm() {
     }
     assert!(read > 0, "no change left an object that can be read");
 }
+
+#[test]
+fn a_kernel_function_keeps_its_module() {
+    let text = "ffffffff81000200 T vfs_read\nffffffffc0000000 t ll_file_read\t[lustre]\n";
+    let mut s = Symbols::with_kernel(Kernel::parse(text));
+    let (built_in, module) = (s.kernel(0xffff_ffff_8100_0210), s.kernel(0xffff_ffff_c000_0010));
+    assert_eq!((s.frame(built_in).as_ref(), s.frame(module).as_ref()), ("vfs_read", "ll_file_read [lustre]"));
+    // What /proc/PID/stack names is the same function.
+    assert_eq!((s.named("vfs_read"), s.named("ll_file_read [lustre]")), (built_in, module));
+    assert_ne!(s.named("ll_file_read"), module);
+}

@@ -141,7 +141,8 @@ impl<'a> Stacks<'a> {
         if self.stacks.len() >= MAX {
             return UNKNOWN;
         }
-        let names: Vec<&str> = kernel.iter().map(|s| symbols.name(*s)).collect();
+        let frames: Vec<_> = kernel.iter().map(|s| symbols.frame(*s)).collect();
+        let names: Vec<&str> = frames.iter().map(AsRef::as_ref).collect();
         let stack = Stack {
             first: self.frames.len() as u32,
             kernel: kernel.len() as u16,

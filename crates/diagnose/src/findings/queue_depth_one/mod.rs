@@ -85,8 +85,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns,
         saved_time: Some(saved_time),
         sentence: format!(
-            "Queue depth 1: {} of wall time waits for one request at a time; the device could serve several",
-            say::percent(facts.wall_share(sum.wall_ns))
+            "Queue depth 1: {} of wall time waits for one request at a time{}",
+            say::percent(facts.wall_share(sum.wall_ns)),
+            // Only a measurement shows that the device has room for more.
+            if parallel.is_some() { "; the device could serve several" } else { "" }
         ),
         evidence,
         advice: advice(facts.direct_share(side) >= MOSTLY, order_known),

@@ -53,9 +53,13 @@ fn direct_requests_are_not_told_to_read_ahead() {
 
 #[test]
 fn an_unknown_device_widens_the_interval() {
-    let known = random(1.0).findings()[0].gain.unwrap();
+    let found = random(1.0).findings().remove(0);
+    assert!(found.sentence.contains("could serve several"), "measured: {found:?}");
+    let known = found.gain.unwrap();
     let mut run = random(1.0);
     run.model = None;
-    let unknown = run.findings()[0].gain.unwrap();
+    let found = run.findings().remove(0);
+    assert!(!found.sentence.contains("several"), "nobody measured it: {found:?}");
+    let unknown = found.gain.unwrap();
     assert!(unknown.low < known.low && unknown.high > known.high);
 }

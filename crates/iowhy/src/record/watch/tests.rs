@@ -35,8 +35,8 @@ fn layers_sum_to_the_thread_time_and_operations_to_their_own() {
 fn sleeps_that_were_all_seen_are_exact_and_cpu_time_never_is() {
     let r = of(synthetic::sync_loop());
     let layer = |id| *r.layers.iter().find(|l| l.id == id).unwrap();
-    let writeback = layer(Layer::Writeback);
-    assert_eq!((writeback.share_low, writeback.share_high), (writeback.share, writeback.share));
+    let journal = layer(Layer::Journal);
+    assert_eq!((journal.share_low, journal.share_high), (journal.share, journal.share));
     let device = layer(Layer::Device);
     assert!(device.share_low < device.share && device.share < device.share_high);
     // Wilson's interval of 299 of 604 samples is 0.455 to 0.535 of the CPU time.

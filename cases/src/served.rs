@@ -1,5 +1,5 @@
 //! A file system that a thread of this program serves through `/dev/fuse`: one folder with one file. No library and no helper
-//! program; root mounts it. May not enter: what is checked on it.
+//! program; root mounts it. Answers can be delayed by known times. May not enter: what is checked on it.
 //!
 //! Format: `include/uapi/linux/fuse.h` of the kernel, interface 7.31. What is not answered here is refused as unknown, which
 //! the kernel takes as "not supported".
@@ -12,13 +12,14 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
 /// The name that the kernel lists it under: `fuse.` and this.
 const SUBTYPE: &str = "iowhylab";
 /// Its one file.
-pub(super) const FILE: &str = "file";
+pub const FILE: &str = "file";
 const FILE_BYTES: u64 = 4 << 20;
 /// The kernel asks for no more at once; and it wants room for this and a page.
 const MAX_BYTES: usize = 128 << 10;
@@ -30,7 +31,9 @@ const NO_SUCH_FILE: i32 = 2;
 const NOT_SUPPORTED: i32 = 38;
 /// What was read stays in the page cache when the file is opened again.
 const KEEP_CACHE: u32 = 1 << 1;
-/// How long the kernel may keep facts.
+/// The kernel may have several requests of read-ahead under way and does not wait within the request.
+const ASYNC_READ: u32 = 1;
+/// How long the kernel may keep facts, where asking for them takes no time.
 const VALID_S: u64 = 60;
 
 const LOOKUP: u32 = 1;
@@ -49,9 +52,21 @@ const INTERRUPT: u32 = 36;
 const DESTROY: u32 = 38;
 const BATCH_FORGET: u32 = 42;
 
+/// How the server behaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    /// An answer to a read comes after this time.
+    pub read: Duration,
+    /// An answer about a name or its attributes comes after this time, and the kernel may not keep it.
+    pub names: Duration,
+    /// The kernel need not wait for a read within the request (most servers).
+    pub async_reads: bool,
+}
+
 /// The file system, mounted and served.
-pub(super) struct Served {
-    pub(super) at: PathBuf,
+pub struct Served {
+    /// Where.
+    pub at: PathBuf,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -60,7 +75,7 @@ impl Served {
     ///
     /// # Errors
     /// Why there is none here, in words.
-    pub(super) fn mount(at: &Path) -> Result<Served, String> {
+    pub fn mount(at: &Path, manner: Manner) -> Result<Served, String> {
         let device = File::options()
             .read(true)
             .write(true)
@@ -75,11 +90,11 @@ impl Served {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY;
         rustix::mount::mount(SUBTYPE, at, kind, flags, &*options)
             .map_err(|e| format!("cannot mount at {}: {e}", at.display()))?;
-        Ok(Served { at: at.to_owned(), thread: Some(std::thread::spawn(move || serve(device))) })
+        Ok(Served { at: at.to_owned(), thread: Some(std::thread::spawn(move || serve(device, manner))) })
     }
 
     /// Its file.
-    pub(super) fn file(&self) -> String {
+    pub fn file(&self) -> String {
         self.at.join(FILE).display().to_string()
     }
 }
@@ -88,7 +103,7 @@ impl Drop for Served {
     fn drop(&mut self) {
         // Detached: it is gone from the tree at once, whoever still has a file open, and the server ends with the last.
         if let Err(error) = rustix::mount::unmount(&self.at, UnmountFlags::DETACH) {
-            println!("-- host: cannot unmount {}: {error}", self.at.display());
+            eprintln!("cannot unmount {}: {error}", self.at.display());
             return;
         }
         // It ends when the kernel closes the connection.
@@ -99,26 +114,37 @@ impl Drop for Served {
 }
 
 /// Answers until the kernel closes the connection.
-fn serve(mut device: File) {
+fn serve(mut device: File, manner: Manner) {
     let mut request = vec![0; MAX_BYTES + 4096];
     // An error of reading is the end of the mount; an answer nobody waits for any more is none of our business.
     while let Ok(got) = device.read(&mut request) {
-        let Some(answer) = request.get(..got).and_then(reply) else { continue };
+        let Some(answer) = request.get(..got).and_then(|request| reply(request, manner)) else { continue };
+        std::thread::sleep(delay(&request, manner));
         let _ = device.write_all(&answer);
     }
 }
 
+/// How long the answer to a request takes.
+fn delay(request: &[u8], manner: Manner) -> Duration {
+    match request.get(4..8).and_then(|word| Some(u32::from_le_bytes(word.try_into().ok()?))) {
+        Some(READ) => manner.read,
+        Some(LOOKUP | GETATTR | OPEN) => manner.names,
+        _ => Duration::ZERO,
+    }
+}
+
 /// The answer to a request, with its header; `None` where none is wanted.
-fn reply(request: &[u8]) -> Option<Vec<u8>> {
+fn reply(request: &[u8], manner: Manner) -> Option<Vec<u8>> {
+    let valid_s = if manner.names.is_zero() { VALID_S } else { 0 };
     let word = |at: usize| Some(u32::from_le_bytes(request.get(at..at + 4)?.try_into().ok()?));
     let long = |at: usize| Some(u64::from_le_bytes(request.get(at..at + 8)?.try_into().ok()?));
     let (operation, unique, node) = (word(4)?, long(8)?, long(16)?);
     let said = match operation {
         FORGET | BATCH_FORGET | INTERRUPT => return None,
-        INIT => Ok(init(word(HEADER_BYTES + 8)?)),
-        GETATTR => Ok([long_bytes(&[VALID_S]), word_bytes(&[0, 0]), attributes(node)].concat()),
+        INIT => Ok(init(word(HEADER_BYTES + 8)?, manner)),
+        GETATTR => Ok([long_bytes(&[valid_s]), word_bytes(&[0, 0]), attributes(node)].concat()),
         LOOKUP if request.get(HEADER_BYTES..)?.starts_with(b"file\0") => {
-            let entry = long_bytes(&[FILE_NODE, 0, VALID_S, VALID_S]);
+            let entry = long_bytes(&[FILE_NODE, 0, valid_s, valid_s]);
             Ok([entry, word_bytes(&[0, 0]), attributes(FILE_NODE)].concat())
         }
         LOOKUP => Err(NO_SUCH_FILE),
@@ -140,8 +166,9 @@ fn reply(request: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// `fuse_init_out`.
-fn init(read_ahead: u32) -> Vec<u8> {
-    let mut out = word_bytes(&[7, 31, read_ahead, 0]);
+fn init(read_ahead: u32, manner: Manner) -> Vec<u8> {
+    let flags = if manner.async_reads { ASYNC_READ } else { 0 };
+    let mut out = word_bytes(&[7, 31, read_ahead, flags]);
     // Requests under way, and from when on the kernel slows down: its own choice.
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&word_bytes(&[MAX_BYTES as u32, 1]));
@@ -203,7 +230,7 @@ mod tests {
             (FLUSH, vec![0; 24], 0),
         ];
         for (operation, body, bytes) in sizes {
-            let answer = reply(&request(operation, FILE_NODE, &body)).unwrap();
+            let answer = reply(&request(operation, FILE_NODE, &body), Manner::default()).unwrap();
             assert_eq!((answer.len(), error(&answer)), (16 + bytes, 0), "operation {operation}");
             assert_eq!(answer[..4], ((16 + bytes) as u32).to_le_bytes());
             assert_eq!(answer[8..16], 77u64.to_le_bytes());
@@ -212,10 +239,26 @@ mod tests {
 
     #[test]
     fn what_is_not_there_and_what_is_not_known_is_refused() {
+        let reply = |request: &[u8]| reply(request, Manner::default());
         assert_eq!(error(&reply(&request(LOOKUP, 1, b"files\0")).unwrap()), -NO_SUCH_FILE);
         assert_eq!(error(&reply(&request(9999, 1, &[])).unwrap()), -NOT_SUPPORTED);
         assert_eq!(reply(&request(FORGET, 1, &[0; 8])), None);
         assert_eq!(reply(&[1, 2, 3]), None);
+    }
+
+    #[test]
+    fn each_kind_of_request_has_its_delay() {
+        let of_ms = Duration::from_millis;
+        let manner = Manner { read: of_ms(2), names: of_ms(3), async_reads: true };
+        for (operation, time) in
+            [(READ, of_ms(2)), (LOOKUP, of_ms(3)), (GETATTR, of_ms(3)), (FLUSH, of_ms(0))]
+        {
+            assert_eq!(
+                delay(&request(operation, FILE_NODE, &[0; 24]), manner),
+                time,
+                "operation {operation}"
+            );
+        }
     }
 
     #[test]
