@@ -47,6 +47,8 @@ macro_rules! with_findings {
             Throttled, throttled, "throttled", true;
             /// Each seek discards the buffer of the I/O library.
             StdioSeek, stdio_seek, "stdio-seek", true;
+            /// Waiting for a file system that another machine or a user-space program serves.
+            ServerBound, server_bound, "server-bound", true;
             /// The program's own computing.
             CpuBound, cpu_bound, "cpu-bound", false;
             /// Waiting for something other than storage.

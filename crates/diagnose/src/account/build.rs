@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use iowhy_core::layer::{Layer, Ledger};
-use iowhy_core::profile::{Profile, StackTime, State, SymbolId};
+use iowhy_core::profile::{FileUse, Profile, StackTime, State, SymbolId};
 
 use super::site::{Sites, sorted};
 use super::{Account, Delay, Entry, Sum};
@@ -25,11 +25,12 @@ const ROUNDING: f64 = 1e-9;
 ///   [`Account::layers`], with its sign.
 pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
     let mut meanings = Meanings { profile, classifier, seen: HashMap::new() };
+    let off_disk = OffDisk::new(profile, &mut meanings);
     let mut sums: HashMap<(u32, Class, bool), Sum> = HashMap::new();
     let mut sites = Sites::default();
     let (mut unseen_ns, mut unknown_ns) = (0.0, 0.0);
     for stack in &profile.stacks {
-        let class = meanings.of(stack);
+        let class = off_disk.corrected(meanings.of(stack));
         let busy = stack.state == State::Running;
         if class.layer == Layer::Unexplained {
             *(if stack.known { &mut unknown_ns } else { &mut unseen_ns }) += stack.time_ns;
@@ -79,6 +80,53 @@ impl<'a> Meanings<'a> {
         }
         let key = (stack.kernel.as_slice(), stack.user.first().copied(), stack.state);
         *self.seen.entry(key).or_insert_with(|| self.classifier.classify_stack(self.profile, stack))
+    }
+}
+
+/// Waits that look like those for a disk, in runs whose own requests at block devices are too few to have ended them.
+#[derive(Clone, Copy, Debug, Default)]
+struct OffDisk {
+    /// Sleeps for pages wait for a served file system.
+    pages: bool,
+    /// Rings wait for something else than a disk: a socket, a timer, a file in the cache.
+    rings: bool,
+}
+
+impl OffDisk {
+    /// With fewer of its own requests than one for this number of sleeps, the program did not sleep for requests.
+    const SLEEPS: u64 = 20;
+
+    fn new<'a>(profile: &'a Profile, meanings: &mut Meanings<'a>) -> OffDisk {
+        // Requests are told by their insertion, which is always seen, not by their completion.
+        let Some(block) = profile.block.as_ref() else { return OffDisk::default() };
+        let (mut reads, mut completions) = (0_u64, 0_u64);
+        for stack in profile.stacks.iter().filter(|stack| stack.state == State::Blocked) {
+            match meanings.of(stack).wait {
+                Some(Wait::DeviceRead) => reads = reads.saturating_add(stack.events),
+                Some(Wait::Completion) => completions = completions.saturating_add(stack.events),
+                _ => {}
+            }
+        }
+        let on_served = |file: &FileUse| {
+            let point = file.mount_point.as_deref();
+            point.is_some_and(|point| profile.served.iter().any(|mount| mount.point == point))
+        };
+        let used = |file: &&FileUse| file.reads.calls > 0 || file.mapped;
+        let served = profile.files.iter().filter(used).any(on_served);
+        let few = |requests: u64, sleeps| requests.saturating_mul(OffDisk::SLEEPS) < sleeps;
+        OffDisk {
+            pages: served && few(block.own_reads, reads),
+            rings: few(block.own_requests.max(block.kernel_requests), completions),
+        }
+    }
+
+    fn corrected(self, class: Class) -> Class {
+        let wait = match class.wait {
+            Some(Wait::DeviceRead) if self.pages => Wait::Server,
+            Some(Wait::Completion) if self.rings => Wait::Poll,
+            _ => return class,
+        };
+        Class { wait: Some(wait), layer: wait.layer().unwrap_or(class.layer), ..class }
     }
 }
 

@@ -215,3 +215,52 @@ fn a_profile_that_makes_no_sense_is_survived() {
     assert_eq!(a.layers.get(Layer::Unexplained).wait_ns, 5.0);
     assert_eq!(account(&Profile::default(), &Classifier::new()), Account::default());
 }
+
+/// Sleeps for pages and for a ring, with this number of the program's own reads at block devices.
+fn sleeps_beside(own_reads: u64, file_on: &str) -> Vec<Option<Wait>> {
+    use iowhy_core::profile::{Access, BlockSample, FileUse, ServedMount};
+    let symbol = |name: &str| Symbol { name: name.to_owned(), object: None };
+    let stack = |kernel: Vec<u32>, time_ns| StackTime {
+        thread: 0,
+        state: State::Blocked,
+        kernel,
+        user: Vec::new(),
+        known: true,
+        time_ns,
+        wall_ns: time_ns,
+        events: 100,
+        seen_ns: 0.0,
+        requests: None,
+    };
+    let profile = Profile {
+        wall_ns: 1_000,
+        threads: vec![Thread { lifetime_ns: 1_000, count: 1, ..Thread::default() }],
+        symbols: [
+            "folio_wait_bit_common",
+            "filemap_get_pages",
+            "__x64_sys_read",
+            "io_cqring_wait",
+            "__x64_sys_io_uring_enter",
+        ]
+        .map(symbol)
+        .to_vec(),
+        stacks: vec![stack(vec![0, 1, 2], 600.0), stack(vec![3, 4], 400.0)],
+        served: vec![ServedMount { point: "/mnt/slow".to_owned(), ..ServedMount::default() }],
+        files: vec![FileUse {
+            mount_point: Some(file_on.to_owned()),
+            reads: Access { calls: 100, ..Access::default() },
+            ..FileUse::default()
+        }],
+        block: Some(BlockSample { own_reads, own_requests: own_reads, ..BlockSample::default() }),
+        ..Profile::default()
+    };
+    account(&profile, &Classifier::new()).entries.iter().map(|e| e.class.wait).collect()
+}
+
+#[test]
+fn sleeps_that_no_request_of_the_program_can_have_ended_are_not_for_a_disk() {
+    assert_eq!(sleeps_beside(2, "/mnt/slow"), [Some(Wait::Server), Some(Wait::Poll)]);
+    assert_eq!(sleeps_beside(90, "/mnt/slow"), [Some(Wait::DeviceRead), Some(Wait::Completion)]);
+    // Nothing else than a disk can have given pages of this file: others' write-back may have cleaned them.
+    assert_eq!(sleeps_beside(2, "/srv"), [Some(Wait::DeviceRead), Some(Wait::Poll)]);
+}

@@ -33,6 +33,7 @@ mod repair_tests;
 mod repairs;
 mod report;
 mod say;
+mod server_bound;
 mod sleepers;
 mod small_requests;
 mod stdio_seek;

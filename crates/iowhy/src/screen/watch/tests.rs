@@ -186,6 +186,7 @@ fn bytes_to_sockets_are_not_bytes_to_files() {
     };
     profile.kinds = vec![kind("regular", 2000, 2000 * 64), kind("socket", 22_000, 22_000 * 14)];
     let split = "files 125 KiB in 2,000 calls, 64 B each; sockets 301 KiB in 22,000 calls";
+    profile.calls = None;
     let text = plain(&of((profile.clone(), explained.clone()), "x"), 100);
     assert!(!text.contains("sockets"), "calls were not all counted by file: {text}");
     profile.calls = Some(iowhy_core::profile::CallCounts { complete: true, ..Default::default() });
