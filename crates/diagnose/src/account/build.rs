@@ -28,9 +28,11 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
     let off_disk = OffDisk::new(profile, &mut meanings);
     let mut sums: HashMap<(u32, Class, bool), Sum> = HashMap::new();
     let mut sites = Sites::default();
-    let (mut unseen_ns, mut unknown_ns) = (0.0, 0.0);
+    let (mut unseen_ns, mut unknown_ns, mut seen_ns) = (0.0, 0.0, 0.0);
     for stack in &profile.stacks {
-        let class = off_disk.corrected(meanings.of(stack));
+        let told = meanings.of(stack);
+        let class = off_disk.corrected(told);
+        seen_ns += if class == told { stack.seen_ns } else { 0.0 };
         let busy = stack.state == State::Running;
         if class.layer == Layer::Unexplained {
             *(if stack.known { &mut unknown_ns } else { &mut unseen_ns }) += stack.time_ns;
@@ -61,7 +63,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         entries,
         unknown_symbols_share: share(unknown_ns),
         unseen_share: share(unseen_ns),
-        seen_share: share(profile.stacks.iter().map(|s| s.seen_ns).sum()).min(1.0),
+        seen_share: share(seen_ns).min(1.0),
         sites: sites.sorted(),
     }
 }

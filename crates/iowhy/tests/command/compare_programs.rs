@@ -65,14 +65,20 @@ fn a_wait_that_grows_regresses_with_the_wall_time_and_the_other_parts_are_within
     let after = runs(folder.path(), "after", 7, 3.0, |record| record["findings"] = Value::Array(vec![]));
     let told = compared(&[&before, &after]);
     assert_eq!(told["wall"]["verdict"], "regressed", "{told}");
-    let grown = part(&told, "write", "writeback");
+    let grown = part(&told, "write", "device");
     assert_eq!(grown["verdict"], "regressed");
-    assert!((number(&grown["after_over_before"]["value"]) - 3.0).abs() < 0.05, "{grown}");
+    // Its waits last three times as long; the driver's CPU time, which is in the same layer, does not.
+    let operations = sample()["operations"].clone();
+    let write = operations.as_array().unwrap().iter().find(|o| o["id"] == "write").unwrap();
+    let device = write["layers"].as_array().unwrap().iter().find(|l| l["id"] == "device").unwrap();
+    let (busy, wait) = (number(&device["busy_s"]), number(&device["wait_s"]));
+    let expected = (busy + 3.0 * wait) / (busy + wait);
+    assert!((number(&grown["after_over_before"]["value"]) - expected).abs() < 0.05, "{expected} {grown}");
     // It alone changed, so that its effect is that of the whole.
     let gap = number(&grown["effect"]["value"]) - number(&told["wall"]["after_over_before"]["value"]);
     assert!(gap.abs() < 0.01, "{gap}");
     let parts = told["parts"].as_array().unwrap().iter();
-    let others: Vec<&Value> = parts.filter(|p| p["layer"] != "writeback").collect();
+    let others: Vec<&Value> = parts.filter(|p| p["layer"] != "device").collect();
     assert!(!others.is_empty() && others.iter().all(|p| p["verdict"] == "within-noise"), "{others:?}");
     assert_eq!(told["wall"]["effect"]["n"], 6, "the fewer of both sides");
     // What was found in every run before and in none after went; the sums hold.
@@ -83,14 +89,14 @@ fn a_wait_that_grows_regresses_with_the_wall_time_and_the_other_parts_are_within
     // Back again it improved; a pipeline fails by the wall time.
     let back = compared(&[&after, &before]);
     assert_eq!(
-        (&back["wall"]["verdict"], &part(&back, "write", "writeback")["verdict"]),
+        (&back["wall"]["verdict"], &part(&back, "write", "device")["verdict"]),
         (&"improved".into(), &"improved".into())
     );
     assert!(back["findings"].as_array().unwrap().iter().all(|f| f["change"] == "appeared"));
     let code = |args: &[&str]| iowhy(&[&["compare"], args].concat()).code();
     assert_eq!(code(&[&before, &after, "--fail-on", "regressed"]), 1);
     assert_eq!(code(&[&after, &before, "--fail-on", "regressed"]), 0);
-    let lenient = compared(&[&before, &after, "--threshold", "90%"]);
+    let lenient = compared(&[&before, &after, "--threshold", "150%"]);
     assert_eq!(lenient["wall"]["verdict"], "within-noise", "sure, and less than what matters");
     let same = compared(&[&before, &before]);
     assert!(same["parts"].as_array().unwrap().iter().all(|p| p["verdict"] == "within-noise"));
@@ -98,13 +104,13 @@ fn a_wait_that_grows_regresses_with_the_wall_time_and_the_other_parts_are_within
     let screen = iowhy(&["compare", &before, &after]).done().stdout;
     let flowing = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flowing.starts_with("Wall time REGRESSED; ") && flowing.contains("n = 6 and 7"), "{screen}");
-    assert!(screen.contains("write: writeback") && screen.contains("went (p = "), "{screen}");
+    assert!(screen.contains("write: device") && screen.contains("went (p = "), "{screen}");
     assert!(screen.lines().all(|line| line.chars().count() <= 120) && !screen.contains('\u{1b}'), "{screen}");
     // The comparison itself is a record: it can be shown and exported.
     let record = folder.path().join("comparison.json");
     iowhy(&["compare", &before, &after, "--json", text(&record)]).done();
     let shown = iowhy(&["report", text(&record), "--markdown"]).done().stdout;
-    assert!(shown.contains("Wall time REGRESSED") && shown.contains("write: writeback"), "{shown}");
+    assert!(shown.contains("Wall time REGRESSED") && shown.contains("write: device"), "{shown}");
     assert!(iowhy(&["export", text(&record)]).done().stdout.contains("write"));
 }
 
@@ -118,7 +124,7 @@ fn one_run_each_shows_what_differs_and_says_how_to_know() {
     assert!(told["parts"].as_array().unwrap().iter().all(|p| p["verdict"] == "inconclusive"));
     assert_eq!(
         (&told["parts"][0]["operation"], &told["parts"][0]["layer"]),
-        (&"write".into(), &"writeback".into())
+        (&"write".into(), &"device".into())
     );
     let screen = iowhy(&["compare", text(&before), text(&after)]).done().stdout;
     assert!(screen.starts_with("Wall time inconclusive: one run each; "), "{screen}");

@@ -60,7 +60,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
-        advice: format!("Look at {server} first: a local disk cannot help. In the program, {fewer}."),
+        advice: format!(
+            "First look at {server}: the disks of this client are not the limit. In the program, {fewer}."
+        ),
     }
     .finding(facts)
 }
@@ -79,9 +81,9 @@ fn used<'a>(facts: &'a Facts<'_>) -> Option<&'a ServedMount> {
 fn server_of(mount: &ServedMount) -> String {
     match &mount.server {
         Some(server) => {
-            format!("the server, {} (process {}): iowhy attach {}", server.name, server.pid, server.pid)
+            format!("its server, {} (process {}, `iowhy attach {}`)", server.name, server.pid, server.pid)
         }
-        None => format!("the server of {}", mount.source),
+        None => format!("its server ({})", mount.source),
     }
 }
 
