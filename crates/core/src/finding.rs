@@ -15,7 +15,7 @@ macro_rules! with_findings {
             SmallRequests, small_requests, "small-requests", true;
             /// Each record is made durable by itself.
             SyncPerWrite, sync_per_write, "sync-per-write", true;
-            /// One request at a time to a device that serves several.
+            /// One request at a time to a device.
             QueueDepthOne, queue_depth_one, "queue-depth-one", true;
             /// Sequential reads without read-ahead.
             NoReadahead, no_readahead, "no-readahead", true;

@@ -8,6 +8,8 @@
 
 mod bad_input;
 mod behaviour;
+#[path = "../cases_binary/mod.rs"]
+mod cases_binary;
 mod classic;
 mod common;
 mod compare;
@@ -32,6 +34,7 @@ mod run_as;
 mod run_as_files;
 mod schema;
 mod scripted;
+mod served;
 mod signals;
 mod sim;
 mod stripe;

@@ -19,7 +19,7 @@ use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::QueueDepthOne,
-    claim: "one request at a time to a device that could serve several",
+    claim: "one request at a time to a device",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },

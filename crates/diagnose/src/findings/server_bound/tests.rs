@@ -30,7 +30,7 @@ fn run(share: f64) -> Run {
 #[test]
 fn a_slow_server_is_named_with_its_mount_and_process() {
     let found = slow_and_repaired(FindingId::ServerBound, &run(0.8), &run(0.01));
-    assert!(found.advice.contains("slowfs (process 77)"), "{found:?}");
+    assert!(found.advice.contains("slowfs (process 77, `iowhy attach 77`)"), "{found:?}");
     assert_eq!(found.gain, None);
 }
 
