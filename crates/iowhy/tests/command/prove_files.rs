@@ -143,13 +143,12 @@ fn where_the_file_system_is_not_known_nothing_is_made_and_the_reason_is_said() {
     for file in profile["files"].as_array_mut().unwrap() {
         file.as_object_mut().unwrap().remove("device_number");
     }
-    // Other tests compute meanwhile: contention would be a second finding, which can be replayed.
-    profile["pressure"]["others_cpu_share"] = Value::Null;
     let nameless = dir.path().join("nameless.json");
     std::fs::write(&nameless, value.to_string()).unwrap();
     let ran = iowhy_alone(&["prove", text(&nameless)]);
-    assert_refused(&ran, text(&nameless));
-    assert!(ran.stderr.contains("the file system of the small files is not known"), "{ran:?}");
+    // The reads of files whose paths were recorded can be replayed, or not: that repair cannot.
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("the file system of the small files is not known"), "{ran:?}");
     assert_eq!(names(&dir.path().join("small")).len(), FILES);
 }
 

@@ -1,5 +1,5 @@
-//! System calls as the observer in the kernel records them: what each means ([`Shape`]), and calls in their order as a
-//! replay needs them ([`CallLog`]). Pure: it reads neither a clock nor `/proc`.
+//! System calls as the observer in the kernel records them: what each means (`Shape`), and calls in their order as a
+//! replay needs them (`CallLog`). Pure: it reads neither a clock nor `/proc`.
 //! What cannot be known is left out, not guessed: offsets in the program's memory, and requests submitted through io_uring.
 
 mod credit;
