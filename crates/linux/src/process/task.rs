@@ -104,7 +104,7 @@ pub fn name(reader: &mut Reader, pid: u32, tid: u32) -> Option<String> {
 /// Characters of a command line that name it; longer ones are cut.
 const MAX_COMMAND: usize = 200;
 
-/// Command line of a process, arguments separated by blanks and cut to [`MAX_COMMAND`] characters; `None` for kernel threads,
+/// Command line of a process, arguments separated by blanks and cut to 200 characters; `None` for kernel threads,
 /// zombies, and where it is not for us to see.
 pub fn command_line(reader: &mut Reader, pid: u32) -> Option<String> {
     let text = reader.read(format_args!("/proc/{pid}/cmdline"))?;
