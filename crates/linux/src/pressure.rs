@@ -97,8 +97,6 @@ impl Before {
                 .zip(self.throttled_ns)
                 .map(|(now, before)| now.saturating_sub(before)),
             cpu_limit: self.groups.cpu_limit(),
-            dirty_paused_ns: None,
-            dirty_pauses: None,
             stolen_ns: passed.map(|passed| passed.stolen.saturating_mul(tick_ns())),
             memory: memory_use::since(&end.memory, &self.memory),
         }
@@ -211,7 +209,6 @@ mod tests {
                 pressure.cpus >= 1 && pressure.memory_bytes.is_none_or(|bytes| bytes > 0),
                 "{pressure:?}"
             );
-            assert_eq!(pressure.dirty_pauses, None);
         }
     }
 }

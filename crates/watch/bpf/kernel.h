@@ -82,11 +82,34 @@ struct task_io_accounting {
 
 struct task_struct {
 	struct thread_info thread_info;
+	u32 flags;
 	s32 pid;
 	s32 tgid;
 	struct files_struct *files;
 	struct task_io_accounting ioac;
 };
+
+struct gendisk {
+	s32 major;
+	s32 first_minor;
+};
+
+struct request_queue {
+	/* Linux 5.15 and later. */
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	/* Before Linux 5.17. */
+	struct gendisk *rq_disk;
+	u32 cmd_flags;
+	u32 __data_len;
+	u64 __sector;
+};
+
+/* The values differ between kernels. */
+enum req_flag_bits { __REQ_RAHEAD = 19 };
 
 #pragma clang attribute pop
 
@@ -94,7 +117,8 @@ enum { BPF_ANY, BPF_NOEXIST, BPF_EXIST };
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_HASH = 5, BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_F_NO_PREALLOC = 1 };
-enum { BPF_RB_NO_WAKEUP = 1 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum { BPF_RB_AVAIL_DATA = 0 };
 
 #define MAP(map_type, key_type, value_type, entries, flags) \
 	struct { \
@@ -115,13 +139,16 @@ static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static long (*const map_delete)(void *map, const void *key) = (void *)3;
 static u64 (*const ktime_get_ns)(void) = (void *)5;
+static u32 (*const get_smp_processor_id)(void) = (void *)8;
 static u64 (*const get_current_pid_tgid)(void) = (void *)14;
+static long (*const get_current_comm)(void *to, u32 size) = (void *)16;
 static struct task_struct *(*const get_current_task)(void) = (void *)35;
 static struct task_struct *(*const get_current_task_btf)(void) = (void *)158;
 static long (*const probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static void *(*const ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const ringbuf_submit)(void *record, u64 flags) = (void *)132;
+static u64 (*const ringbuf_query)(void *ring, u64 what) = (void *)134;
 
 /* A field of the kernel's, 0 where it cannot be read. */
 #define READ(pointer, field) ({ \
@@ -132,3 +159,6 @@ static void (*const ringbuf_submit)(void *record, u64 flags) = (void *)132;
 
 /* Whether the running kernel has a field of this type. */
 #define EXISTS(type, field) __builtin_preserve_field_info(((type *)0)->field, 2)
+
+/* The running kernel's value of a member of an enumeration. */
+#define VALUE(type, member) __builtin_preserve_enum_value(*(type *)member, 1)

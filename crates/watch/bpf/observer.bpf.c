@@ -2,6 +2,7 @@
  * Counts the system calls of a program in the kernel: by number, by file and by offset. It knows neither numbers nor names of
  * calls: `shapes` says of each number what its arguments mean, and is filled before the program runs.
  * In windows that the loader opens it also records each call with its time, in order.
+ * Apart from that it tells of each request of the block layer, whoever made it, when it is queued, goes to the device, and is done.
  * Sums that several threads share are changed by atomic additions; nothing is ever taken out of a sum.
  * Built by `cargo xtask observer`; the bytes are committed beside this file. */
 #include "kernel.h"
@@ -29,6 +30,9 @@ enum {
 	ARGUMENTS = 6,
 	/* Bytes of recorded calls that wait for the loader. A power of two. */
 	RECORD_BYTES = 1 << 20,
+	/* Bytes of events of block requests that wait for the loader: half a second of 50,000 requests a second. A power of two. */
+	REQUEST_BYTES = 8 << 20,
+	COMM_BYTES = 16,
 	/* 64 marks each: the last stands for blocks of 4096 bytes from 2^45 on. */
 	MARK_WORDS = 40,
 	REGISTERS = 9,
@@ -210,6 +214,40 @@ struct lost {
 	u64 threads;
 	u64 descriptions;
 	u64 files;
+	u64 requests;
+};
+
+/* PERF_RECORD_SAMPLE of include/uapi/linux/perf_event.h. */
+enum { SAMPLE = 9 };
+/* Identities of events. perf counts its own up from 1. */
+enum { INSERTED = 1, ISSUED, DONE, MERGED };
+static const u64 IDENTITIES = 0xffffffff00000000ULL;
+
+/* Something happened to a request of the block layer. Laid out as perf lays out a sample that begins with identity, task, time and
+ * CPU, so that one reader puts both kinds in order. */
+struct request_event {
+	u32 type;
+	u16 misc;
+	u16 size;
+	u64 identity;
+	u32 pid;
+	u32 tid;
+	u64 time_ns;
+	u32 cpu;
+	/* Events before this one that found the buffer full. */
+	u32 lost;
+	/* Where the kernel holds the request: its identity until it is done. */
+	u64 address;
+	u32 major;
+	u32 minor;
+	u64 sector;
+	/* The length; of what is done: that part. */
+	u32 bytes;
+	u8 operation;
+	u8 ahead;
+	u8 kernel_thread;
+	u8 padding;
+	char task[COMM_BYTES];
 };
 
 struct error_key {
@@ -253,6 +291,7 @@ MAP(BPF_MAP_TYPE_ARRAY, u32, struct lost, 1, 0) losses SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct machine, 1, 0) machine SEC(".maps");
 
 RING(RECORD_BYTES) records SEC(".maps");
+RING(REQUEST_BYTES) requests SEC(".maps");
 
 /* Zeroes to make new entries from; larger than the stack. */
 static const struct file_sums no_sums = {};
@@ -957,5 +996,82 @@ int on_end(u64 *context)
 			add(process->ended, 1);
 	}
 	leave(tid);
+	return 0;
+}
+
+static inline_always void tell(u64 what, struct request *request, u32 bytes)
+{
+	u32 zero = 0;
+	struct lost *lost = map_lookup(&losses, &zero);
+	if (!lost)
+		return;
+	/* Before room is taken: what is seen in the buffer is older than whoever reads it. */
+	u64 now = ktime_get_ns();
+	struct request_event *event = ringbuf_reserve(&requests, sizeof(*event), 0);
+	if (!event) {
+		add(lost->requests, 1);
+		return;
+	}
+	event->type = SAMPLE;
+	event->misc = 0;
+	event->size = sizeof(*event);
+	event->identity = IDENTITIES | what;
+	u64 task = get_current_pid_tgid();
+	event->pid = task >> 32;
+	event->tid = task;
+	event->time_ns = now;
+	event->cpu = get_smp_processor_id();
+	event->lost = lost->requests;
+	event->address = (u64)request;
+	struct gendisk *disk;
+	if (EXISTS(struct request_queue, disk)) {
+		struct request_queue *queue = READ(request, q);
+		disk = READ(queue, disk);
+	} else {
+		disk = READ(request, rq_disk);
+	}
+	event->major = READ(disk, major);
+	event->minor = READ(disk, first_minor);
+	event->sector = READ(request, __sector);
+	event->bytes = bytes;
+	/* REQ_OP_MASK */
+	u32 flags = READ(request, cmd_flags);
+	event->operation = flags;
+	event->ahead = flags >> (VALUE(enum req_flag_bits, __REQ_RAHEAD) & 31) & 1;
+	struct task_struct *current = get_current_task();
+	/* PF_KTHREAD */
+	event->kernel_thread = READ(current, flags) >> 21 & 1;
+	event->padding = 0;
+	get_current_comm(event->task, COMM_BYTES);
+	u64 waiting = ringbuf_query(&requests, BPF_RB_AVAIL_DATA);
+	ringbuf_submit(event, waiting > REQUEST_BYTES / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+#define ON_REQUEST(name, tracepoint, what) \
+	SEC("raw_tp/" tracepoint) \
+	int name(u64 *context) \
+	{ \
+		struct request *request = (void *)context[0]; \
+		tell(what, request, READ(request, __data_len)); \
+		return 0; \
+	} \
+	/* Before Linux 5.11 the queue came first. The kernel refuses to attach a program that reads more than there is. */ \
+	SEC("raw_tp/" tracepoint) \
+	int name##_of_queue(u64 *context) \
+	{ \
+		struct request *request = (void *)context[1]; \
+		tell(what, request, READ(request, __data_len)); \
+		return 0; \
+	}
+
+ON_REQUEST(on_inserted, "block_rq_insert", INSERTED)
+ON_REQUEST(on_issued, "block_rq_issue", ISSUED)
+/* The request that is no more: its bytes belong to another one. */
+ON_REQUEST(on_merged, "block_rq_merge", MERGED)
+
+SEC("raw_tp/block_rq_complete")
+int on_done(u64 *context)
+{
+	tell(DONE, (struct request *)context[0], context[2]);
 	return 0;
 }

@@ -14,7 +14,7 @@ pub struct Event<'a> {
     pub time_ns: u64,
     /// CPU it happened on.
     pub cpu: u32,
-    /// Process of the task that it happened in (for a clock sample or a tracepoint: the task on the CPU).
+    /// Process of the task that it happened in (for a clock sample or a request: the task on the CPU).
     pub pid: u32,
     /// Thread of it; 0 is an idle CPU. Of a sample or a switch never [`RELEASED`].
     pub tid: u32,
@@ -70,8 +70,8 @@ pub enum Kind<'a> {
         /// How many.
         records: u64,
     },
-    /// A tracepoint.
-    Trace(Trace<'a>),
+    /// Something happened to a request of the block layer; the task of the event is the one on the CPU.
+    Request(BlockRequest<'a>),
 }
 
 /// Call chains, innermost first, context markers removed.
@@ -83,33 +83,52 @@ pub struct Chain<'a> {
     pub user: &'a [u64],
 }
 
-/// Tracepoints that we know how to read.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Trace<'a> {
-    /// `block:block_rq_insert`: a request waits in the scheduler's queue.
-    BlockInsert(BlockRequest<'a>),
-    /// `block:block_rq_issue`: a request goes to the driver.
-    BlockIssue(BlockRequest<'a>),
-    /// `block:block_rq_complete`.
-    BlockComplete(BlockRequest<'a>),
-    /// `writeback:balance_dirty_pages`: a writer is made to pause.
-    DirtyPause {
-        /// How long, in nanoseconds (the kernel counts in ticks).
-        pause_ns: u64,
-    },
-}
-
-/// A request of the block layer.
+/// A request of the block layer, and what happened to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockRequest<'a> {
+    /// What happened.
+    pub step: Step,
+    /// Where the kernel holds it: its identity until it is done.
+    pub address: u64,
     /// Major and minor number of the device.
     pub device: (u32, u32),
     /// First sector (512 bytes).
     pub sector: u64,
-    /// Length.
+    /// Length; of [`Step::Done`] the part that is done.
     pub bytes: u64,
-    /// Flags as the kernel writes them: `R`, `W`, `RA` (read-ahead), `WS` (synchronous), `FF` (flush), `RM` (metadata).
-    pub flags: &'a str,
-    /// Name of the task that issued it; empty for a completion.
+    /// What it does.
+    pub operation: Operation,
+    /// The task on the CPU is a thread of the kernel.
+    pub by_kernel: bool,
+    /// Name of the task on the CPU.
     pub task: &'a str,
+    /// Events of requests, of all CPUs, that were lost before this one.
+    pub lost: u32,
+}
+
+/// A step in the life of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It waits in the queue of the scheduler.
+    Inserted,
+    /// It goes to the driver.
+    Issued,
+    /// The device has done it, or a part of it.
+    Done,
+    /// It is no more: its bytes belong to another request.
+    Merged,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Reads.
+    Read {
+        /// Because read-ahead asked.
+        ahead: bool,
+    },
+    /// Writes.
+    Write,
+    /// Flush, discard and whatever moves no data of the program.
+    Other,
 }

@@ -9,7 +9,7 @@ pub mod child;
 pub mod event;
 mod in_kernel;
 pub mod perf;
+mod records;
 pub mod session;
 pub mod symbols;
 pub mod timeline;
-pub mod tracefs;

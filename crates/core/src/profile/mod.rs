@@ -69,7 +69,7 @@ pub struct Profile {
     /// Mounts that the program saw whose bytes another machine or a user-space program serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub served: Vec<ServedMount>,
-    /// Requests between the block layer and the devices; absent where the tracepoints could not be used.
+    /// Requests between the block layer and the devices; absent where the observer could not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockSample>,
     /// What was in flight on rings of io_uring; absent where none was seen with a request.

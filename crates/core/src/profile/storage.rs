@@ -112,7 +112,7 @@ pub struct DeviceUse {
     pub throttle: Option<String>,
 }
 
-/// Requests seen by tracepoints between the block layer and the devices. Means are over matched pairs of the program's
+/// Requests seen between the block layer and the devices. Means are over matched pairs of the program's
 /// own requests; where it has none (it left writing to the kernel), of those of kernel threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockSample {
@@ -229,10 +229,6 @@ pub struct Pressure {
     pub cpu_throttled_ns: Option<u64>,
     /// The control group's CPU limit in CPUs.
     pub cpu_limit: Option<f64>,
-    /// Time that the dirty throttle made threads of the program pause, and how often, where the tracepoint was seen.
-    pub dirty_paused_ns: Option<u64>,
-    /// How often.
-    pub dirty_pauses: Option<u64>,
     /// Time stolen by the hypervisor from all CPUs.
     pub stolen_ns: Option<u64>,
     /// What the kernel counted of memory that was short, while the program ran.

@@ -174,9 +174,9 @@ mod tests {
                 shows: "a clock".into(),
                 next: Some(NextTier {
                     tier: Tier::Observer,
-                    shows: "tracepoints".into(),
-                    reason: Some("no tracefs".into()),
-                    command: Some("sudo mount -t tracefs tracefs /sys/kernel/tracing".into()),
+                    shows: "calls and requests".into(),
+                    reason: Some("bpf(2) is not permitted".into()),
+                    command: Some("sudo setcap cap_bpf=ep /bin/iowhy".into()),
                 }),
                 limitations: Vec::new(),
             },
@@ -196,12 +196,12 @@ mod tests {
         ]);
         let plain = shown(&told);
         assert!(plain.contains("2 of 4 settings") && plain.contains("1 could not be read"), "{plain}");
-        let next = "  > `sudo iowhy -- CMD` (CMD still runs as you)\n  > `sudo mount -t tracefs";
+        let next = "  > `sudo iowhy -- CMD` (CMD still runs as you)\n  > `sudo setcap cap_bpf=ep";
         assert!(plain.contains(next), "{plain}");
         let mut root = told;
         root.environment.privileged = true;
         let plain = shown(&root);
-        assert!(plain.contains("  > `sudo mount -t tracefs tracefs /sys/kernel/tracing`\n"), "{plain}");
+        assert!(plain.contains("  > `sudo setcap cap_bpf=ep /bin/iowhy`\n"), "{plain}");
         assert!(plain.contains("  > iowhy doctor . --try nomerges=0\n"), "{plain}");
         assert!(plain.contains("not read") && plain.contains("no cpufreq"), "{plain}");
         assert!(plain.contains("costs: every read") && plain.contains("compare before.json"), "{plain}");

@@ -1,11 +1,9 @@
 //! Requests between the block layer and the devices: who made them, how long they queue, how long the device takes.
-//! A request is known by its device and first sector; splits and merges lose the pair, never the count.
+//! A request is known by where the kernel holds it; what it is checks that it is still the same.
 //! Invariant: every issued request is counted once, as the program's, the kernel's, or another program's.
 
 mod busy;
-mod flags;
 mod in_flight;
-mod outstanding;
 
 pub use in_flight::{Charge, InFlight, Marks, Split};
 
@@ -13,19 +11,17 @@ use std::collections::HashMap;
 
 use iowhy_core::profile::{BlockSample, DeviceTime, OtherUser};
 
-use crate::event::{BlockRequest, Event, Kind, RELEASED, Trace};
+use crate::event::{BlockRequest, Event, Kind, Operation, RELEASED, Step};
 use busy::BusyTime;
-use flags::{Operation, operation};
 use in_flight::{Submitter, Ticket};
-use outstanding::Outstanding;
 
-/// Requests under way that are remembered.
-const OUTSTANDING: usize = 65_536;
+/// Requests under way that are remembered; more than that have been lost from sight.
+const UNDER_WAY: usize = 65_536;
 /// Other programs told apart, by process.
 const OTHERS: usize = 1024;
 /// Other programs in the result; the rest is one entry.
 const REPORTED: usize = 32;
-/// Completions are seen if at least this part of the issued requests completed.
+/// Completions are seen if at least this part of the issued requests completed: the rest may be under way.
 const SEEN: f64 = 0.9;
 /// Bytes of a sector, on every device (Linux block layer).
 const SECTOR: u64 = 512;
@@ -65,30 +61,44 @@ pub struct Known {
 
 /// What is to be known about tasks.
 pub trait Tasks {
-    /// Whom a task belongs to.
-    fn owner(&self, pid: u32, tid: u32, name: &str) -> Owner;
+    /// Whether this thread is the program's.
+    fn is_own(&self, tid: u32) -> bool;
     /// Who another program is. Asked once, when its first request is seen: it may be gone soon.
     fn identify(&self, pid: u32) -> Known;
 }
 
-/// A request that waits in a queue.
+/// A request under way.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct UnderWay {
+    phase: Phase,
+    /// When it came to where it is.
     since_ns: u64,
-    /// The task that issues may be any.
+    /// Who made it; the task that issues may be any.
     by: Submitter,
+    device: (u32, u32),
+    sector: u64,
+    operation: Operation,
+    left_bytes: u64,
     ticket: Option<Ticket>,
+    /// It was issued before, and handed back by the driver.
+    issued: bool,
 }
 
-/// A request at the device.
-#[derive(Clone, Copy, Debug)]
-struct AtDevice {
-    since_ns: u64,
-    owner: Owner,
-    left_bytes: u64,
-    /// It came through a queue.
-    inserted: bool,
-    ticket: Option<Ticket>,
+impl UnderWay {
+    /// Whether this event is about this request, which may have grown at both ends while it was queued, and not about a later
+    /// one in the same memory.
+    fn is(&self, request: &BlockRequest<'_>) -> bool {
+        let end = |sector: u64, bytes: u64| sector.saturating_add(bytes / SECTOR);
+        (self.device, self.operation) == (request.device, request.operation)
+            && request.sector <= self.sector
+            && end(request.sector, request.bytes) >= end(self.sector, self.left_bytes)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Queued,
+    AtDevice,
 }
 
 /// A mean in the making.
@@ -131,11 +141,13 @@ struct Times {
 }
 
 /// Adds up block requests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct BlockTracer {
-    waiting: Outstanding<Waiting>,
-    at_device: Outstanding<AtDevice>,
+    /// By address.
+    under_way: HashMap<u64, UnderWay>,
     issued: Issued,
+    /// Events that were lost, by the observer's own count.
+    lost_events: u32,
     own: Times,
     kernel: Times,
     sample: BlockSample,
@@ -146,26 +158,12 @@ pub struct BlockTracer {
     pooled: OtherUser,
 }
 
-impl Default for BlockTracer {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl BlockTracer {
     /// A tracer that has seen nothing.
     pub fn new() -> Self {
         BlockTracer {
-            waiting: Outstanding::new(OUTSTANDING),
-            at_device: Outstanding::new(OUTSTANDING),
-            issued: Issued::default(),
-            own: Times::default(),
-            kernel: Times::default(),
-            sample: BlockSample::default(),
-            last_read_end: HashMap::new(),
-            others: Vec::new(),
-            by_pid: HashMap::new(),
             pooled: OtherUser { name: "others".to_owned(), ..OtherUser::default() },
+            ..BlockTracer::default()
         }
     }
 
@@ -173,41 +171,32 @@ impl BlockTracer {
     /// inserted owns the request: the one that issues it may be a kernel thread that only empties the queue. The
     /// cumulative times of `in_flight` follow.
     pub fn event(&mut self, event: &Event<'_>, tasks: &dyn Tasks, mut in_flight: Option<&mut InFlight>) {
+        let Kind::Request(request) = &event.kind else { return };
         let now = event.time_ns;
-        match &event.kind {
-            Kind::Trace(Trace::BlockInsert(request)) => {
-                let by = self.submitter(event, request, tasks);
-                let ticket = in_flight.as_deref_mut().and_then(|f| f.insert(now, request.device, by));
-                let waiting = Waiting { since_ns: now, by, ticket };
-                let (same, oldest_ones) = self.waiting.put(request.device, request.sector, waiting);
-                let lost = same.into_iter().chain(oldest_ones).filter_map(|w| w.ticket);
-                forget(in_flight, now, lost, true);
+        if request.lost != self.lost_events || self.under_way.len() >= UNDER_WAY {
+            self.lost_events = request.lost;
+            self.under_way.clear();
+            if let Some(in_flight) = in_flight.as_deref_mut() {
+                in_flight.records_lost(now);
             }
-            Kind::Trace(Trace::BlockIssue(request)) => {
-                let inserted = self.waiting.take(request.device, request.sector);
-                // Neighbours that were merged into it are never issued by themselves.
-                let end = request.sector.saturating_add(request.bytes / SECTOR);
-                while let Some(merged) = self.waiting.take_between(request.device, request.sector, end) {
-                    forget(in_flight.as_deref_mut(), now, merged.ticket, false);
-                }
-                let by = match &inserted {
-                    Some(waiting) => waiting.by,
-                    None => self.submitter(event, request, tasks),
-                };
-                if inserted.is_none() && self.issue_again(now, request, by, in_flight.as_deref_mut()) {
-                    return;
-                }
-                self.issue(now, request, by, inserted, in_flight);
+        }
+        match request.step {
+            Step::Inserted => self.insert(event, request, tasks, in_flight),
+            Step::Issued => self.issue(event, request, tasks, in_flight),
+            Step::Done => self.done(now, request, in_flight),
+            Step::Merged => {
+                let merged = self.under_way.remove(&request.address);
+                forget(in_flight, now, merged, false);
             }
-            Kind::Trace(Trace::BlockComplete(request)) => self.complete(now, request, in_flight),
-            _ => {}
         }
     }
 
     fn submitter(&mut self, event: &Event<'_>, request: &BlockRequest<'_>, tasks: &dyn Tasks) -> Submitter {
         let owner = match event.tid {
             0 => Owner::Kernel,
-            tid => tasks.owner(event.pid, tid, request.task),
+            tid if tasks.is_own(tid) => Owner::Own,
+            _ if request.by_kernel => Owner::Kernel,
+            _ => Owner::Other,
         };
         let program = match owner {
             Owner::Other => self.program(event.pid, request.task, tasks),
@@ -240,38 +229,77 @@ impl BlockTracer {
         }
     }
 
-    /// A driver that has no room hands a request back to its queue, from where it is issued again, mostly by a kernel
-    /// thread: it is the same request, and was queued until now. Where requests pass a scheduler, every new one is inserted.
-    fn issue_again(
+    /// The request of this event, if it is under way, taken out; another one in the same memory has ended unseen.
+    fn known(
         &mut self,
         now: u64,
         request: &BlockRequest<'_>,
-        by: Submitter,
         in_flight: Option<&mut InFlight>,
-    ) -> bool {
-        let Some(at_device) = self.at_device.get_mut(request.device, request.sector) else { return false };
-        if !at_device.inserted && by.owner != Owner::Kernel {
-            return false;
+    ) -> Option<UnderWay> {
+        let known = self.under_way.remove(&request.address)?;
+        if known.is(request) {
+            return Some(known);
         }
-        at_device.since_ns = now;
-        if let Some((ticket, in_flight)) = at_device.ticket.as_mut().zip(in_flight) {
-            in_flight.issue_again(now, ticket);
-        }
-        true
+        forget(in_flight, now, Some(known), true);
+        None
+    }
+
+    /// A request enters a queue. A driver that has no room hands a request back, mostly from a kernel thread: it is the same
+    /// request, of the same owner.
+    fn insert(
+        &mut self,
+        event: &Event<'_>,
+        request: &BlockRequest<'_>,
+        tasks: &dyn Tasks,
+        mut in_flight: Option<&mut InFlight>,
+    ) {
+        let now = event.time_ns;
+        let known = self.known(now, request, in_flight.as_deref_mut());
+        let (by, issued) = match known {
+            Some(known) => (known.by, known.issued || known.phase == Phase::AtDevice),
+            None => (self.submitter(event, request, tasks), false),
+        };
+        forget(in_flight.as_deref_mut(), now, known, false);
+        let ticket = in_flight.and_then(|f| f.insert(now, request.device, by));
+        let queued = UnderWay { ticket, issued, ..under_way(Phase::Queued, now, by, request) };
+        self.under_way.insert(request.address, queued);
     }
 
     fn issue(
         &mut self,
-        now: u64,
+        event: &Event<'_>,
         request: &BlockRequest<'_>,
-        by: Submitter,
-        inserted: Option<Waiting>,
+        tasks: &dyn Tasks,
         mut in_flight: Option<&mut InFlight>,
     ) {
-        let queued_ns = inserted.as_ref().map(|waiting| now.saturating_sub(waiting.since_ns));
-        if let (Some(times), Some(queued_ns)) = (self.times(by.owner), queued_ns) {
-            times.queue.add(queued_ns);
+        let now = event.time_ns;
+        let known = self.known(now, request, in_flight.as_deref_mut());
+        let by = known.map_or_else(|| self.submitter(event, request, tasks), |known| known.by);
+        let mut at_device = UnderWay { issued: true, ..under_way(Phase::AtDevice, now, by, request) };
+        match known {
+            // Handed back, and issued from where it was: it was queued until now.
+            Some(UnderWay { phase: Phase::AtDevice, ticket, .. }) => {
+                at_device.ticket = ticket;
+                if let Some((ticket, in_flight)) = at_device.ticket.as_mut().zip(in_flight) {
+                    in_flight.issue_again(now, ticket);
+                }
+            }
+            _ => {
+                at_device.ticket =
+                    in_flight.and_then(|f| f.issue(now, request.device, by, known.and_then(|k| k.ticket)));
+                let queued_ns = known.map(|known| now.saturating_sub(known.since_ns));
+                if let (Some(times), Some(queued_ns)) = (self.times(by.owner), queued_ns) {
+                    times.queue.add(queued_ns);
+                }
+                if !known.is_some_and(|known| known.issued) {
+                    self.count(by, request);
+                }
+            }
         }
+        self.under_way.insert(request.address, at_device);
+    }
+
+    fn count(&mut self, by: Submitter, request: &BlockRequest<'_>) {
         match by.owner {
             Owner::Own => self.own_request(request),
             Owner::Kernel => self.issued.kernel += 1,
@@ -283,17 +311,11 @@ impl BlockTracer {
                 user.bytes = user.bytes.saturating_add(request.bytes);
             }
         }
-        let (owner, left_bytes) = (by.owner, request.bytes);
-        let waited = inserted.and_then(|waiting| waiting.ticket);
-        let ticket = in_flight.as_deref_mut().and_then(|f| f.issue(now, request.device, by, waited));
-        let at_device = AtDevice { since_ns: now, owner, left_bytes, inserted: inserted.is_some(), ticket };
-        let (same, oldest_ones) = self.at_device.put(request.device, request.sector, at_device);
-        forget(in_flight, now, same.into_iter().chain(oldest_ones).filter_map(|a| a.ticket), true);
     }
 
     fn own_request(&mut self, request: &BlockRequest<'_>) {
         self.issued.own += 1;
-        match operation(request.flags) {
+        match request.operation {
             Operation::Read { ahead } => {
                 let sample = &mut self.sample;
                 sample.own_reads += 1;
@@ -312,19 +334,23 @@ impl BlockTracer {
         }
     }
 
-    fn complete(&mut self, now: u64, request: &BlockRequest<'_>, in_flight: Option<&mut InFlight>) {
-        let Some(mut at_device) = self.at_device.take(request.device, request.sector) else { return };
-        // A device may complete a request in parts: the rest begins where this part ended.
-        if request.bytes > 0 && request.bytes < at_device.left_bytes {
+    fn done(&mut self, now: u64, request: &BlockRequest<'_>, in_flight: Option<&mut InFlight>) {
+        let Some(at_device) = self.under_way.get_mut(&request.address) else { return };
+        // A device may do a request in parts.
+        if request.bytes < at_device.left_bytes {
             at_device.left_bytes -= request.bytes;
-            let rest = request.sector.saturating_add(request.bytes / SECTOR);
-            let (same, oldest_ones) = self.at_device.put(request.device, rest, at_device);
-            let lost = same.into_iter().chain(oldest_ones).filter_map(|a| a.ticket);
-            return forget(in_flight, now, lost, true);
+            at_device.sector = at_device.sector.saturating_add(request.bytes / SECTOR);
+            return;
+        }
+        let at_device = *at_device;
+        self.under_way.remove(&request.address);
+        if at_device.phase == Phase::Queued {
+            // It never got to the device: it was refused.
+            return forget(in_flight, now, Some(at_device), false);
         }
         self.issued.completed += 1;
         let served = at_device.ticket.zip(in_flight).and_then(|(ticket, f)| f.complete(now, &ticket));
-        if let Some(times) = self.times(at_device.owner) {
+        if let Some(times) = self.times(at_device.by.owner) {
             times.device.add(now.saturating_sub(at_device.since_ns));
             times.busy.add(at_device.since_ns, now);
             match served {
@@ -370,10 +396,17 @@ impl BlockTracer {
     }
 }
 
-/// Requests that are no longer followed.
-fn forget(in_flight: Option<&mut InFlight>, now: u64, tickets: impl IntoIterator<Item = Ticket>, lost: bool) {
-    if let Some(in_flight) = in_flight {
-        tickets.into_iter().for_each(|ticket| in_flight.forget(now, &ticket, lost));
+/// A request as it is when it comes somewhere.
+fn under_way(phase: Phase, since_ns: u64, by: Submitter, request: &BlockRequest<'_>) -> UnderWay {
+    let BlockRequest { device, sector, operation, bytes, .. } = *request;
+    let left_bytes = bytes;
+    UnderWay { phase, since_ns, by, device, sector, operation, left_bytes, ticket: None, issued: false }
+}
+
+/// A request that is no longer followed.
+fn forget(in_flight: Option<&mut InFlight>, now: u64, request: Option<UnderWay>, lost: bool) {
+    if let Some((in_flight, ticket)) = in_flight.zip(request.and_then(|request| request.ticket)) {
+        in_flight.forget(now, &ticket, lost);
     }
 }
 

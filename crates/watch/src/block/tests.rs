@@ -6,27 +6,28 @@ use super::*;
 
 const DISK: (u32, u32) = (8, 0);
 
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Insert,
-    Issue,
-    Complete,
-}
-
 struct Names;
 
 impl Tasks for Names {
-    fn owner(&self, _pid: u32, tid: u32, name: &str) -> Owner {
-        match (tid, name) {
-            (1..=9, _) => Owner::Own,
-            (_, "kworker" | "jbd2") => Owner::Kernel,
-            _ => Owner::Other,
-        }
+    fn is_own(&self, tid: u32) -> bool {
+        (1..=9).contains(&tid)
     }
 
     fn identify(&self, pid: u32) -> Known {
         Known { name: None, command: (pid != 52).then(|| format!("program {pid}")) }
     }
+}
+
+const READ: Operation = Operation::Read { ahead: false };
+
+/// A request that lies in the kernel where it lies on the disk.
+fn request(step: Step, task: &str, sector: u64, bytes: u64, operation: Operation) -> BlockRequest<'_> {
+    let by_kernel = ["kworker", "jbd2"].contains(&task);
+    BlockRequest { step, address: sector, device: DISK, sector, bytes, operation, by_kernel, task, lost: 0 }
+}
+
+fn take(t: &mut BlockTracer, (time_ns, tid): (u64, u32), request: BlockRequest<'_>) {
+    t.event(&Event { time_ns, cpu: 0, pid: tid, tid, kind: Kind::Request(request) }, &Names, None);
 }
 
 fn feed(
@@ -35,25 +36,19 @@ fn feed(
     (time_ns, tid, task): (u64, u32, &str),
     sector: u64,
     bytes: u64,
-    flags: &str,
+    operation: Operation,
 ) {
-    let request = BlockRequest { device: DISK, sector, bytes, flags, task };
-    let trace = match step {
-        Step::Insert => Trace::BlockInsert(request),
-        Step::Issue => Trace::BlockIssue(request),
-        Step::Complete => Trace::BlockComplete(request),
-    };
-    t.event(&Event { time_ns, cpu: 0, pid: tid, tid, kind: Kind::Trace(trace) }, &Names, None);
+    take(t, (time_ns, tid), request(step, task, sector, bytes, operation));
 }
 
 #[test]
 fn two_overlapping_reads_of_the_program() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Insert, (0, 1, "dd"), 0, 4096, "R");
-    feed(&mut t, Step::Issue, (10, 1, "dd"), 0, 4096, "R");
-    feed(&mut t, Step::Issue, (20, 1, "dd"), 8, 8192, "RA");
-    feed(&mut t, Step::Complete, (110, 0, ""), 0, 4096, "R");
-    feed(&mut t, Step::Complete, (120, 0, ""), 8, 8192, "RA");
+    feed(&mut t, Step::Inserted, (0, 1, "dd"), 0, 4096, READ);
+    feed(&mut t, Step::Issued, (10, 1, "dd"), 0, 4096, READ);
+    feed(&mut t, Step::Issued, (20, 1, "dd"), 8, 8192, Operation::Read { ahead: true });
+    feed(&mut t, Step::Done, (110, 0, ""), 0, 4096, READ);
+    feed(&mut t, Step::Done, (120, 0, ""), 8, 8192, Operation::Read { ahead: true });
     let s = t.finish(None);
     assert_eq!((s.own_requests, s.own_reads, s.own_reads_adjacent), (2, 2, 1));
     assert_eq!((s.own_read_bytes, s.own_read_ahead_bytes, s.own_written_bytes), (12_288, 8192, 0));
@@ -66,14 +61,14 @@ fn two_overlapping_reads_of_the_program() {
 #[test]
 fn the_task_that_inserted_owns_what_a_kernel_thread_issues() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Insert, (0, 1, "pg"), 64, 512, "WS");
-    feed(&mut t, Step::Issue, (5, 40, "kworker"), 64, 512, "WS");
-    feed(&mut t, Step::Issue, (6, 41, "jbd2"), 128, 1024, "WS");
-    feed(&mut t, Step::Issue, (7, 0, "swapper/0"), 256, 1024, "W");
-    feed(&mut t, Step::Issue, (8, 50, "cp"), 512, 2048, "R");
-    feed(&mut t, Step::Issue, (9, 51, "tar"), 1024, 512, "R");
-    feed(&mut t, Step::Insert, (10, 52, "tar"), 2048, 512, "R");
-    feed(&mut t, Step::Issue, (11, 1, "pg"), 2048, 512, "R");
+    feed(&mut t, Step::Inserted, (0, 1, "pg"), 64, 512, Operation::Write);
+    feed(&mut t, Step::Issued, (5, 40, "kworker"), 64, 512, Operation::Write);
+    feed(&mut t, Step::Issued, (6, 41, "jbd2"), 128, 1024, Operation::Write);
+    feed(&mut t, Step::Issued, (7, 0, "swapper/0"), 256, 1024, Operation::Write);
+    feed(&mut t, Step::Issued, (8, 50, "cp"), 512, 2048, READ);
+    feed(&mut t, Step::Issued, (9, 51, "tar"), 1024, 512, READ);
+    feed(&mut t, Step::Inserted, (10, 52, "tar"), 2048, 512, READ);
+    feed(&mut t, Step::Issued, (11, 1, "pg"), 2048, 512, READ);
     let s = t.finish(None);
     assert_eq!((s.own_requests, s.own_written_bytes, s.kernel_requests), (1, 512, 2));
     let others: Vec<_> = s.others.iter().map(|o| (o.name.as_str(), o.pid, o.requests, o.bytes)).collect();
@@ -84,26 +79,56 @@ fn the_task_that_inserted_owns_what_a_kernel_thread_issues() {
 #[test]
 fn a_request_that_the_driver_handed_back_is_still_the_programs_and_counted_once() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Insert, (0, 1, "dd"), 0, 4096, "R");
-    feed(&mut t, Step::Issue, (10, 1, "dd"), 0, 4096, "R");
-    feed(&mut t, Step::Issue, (40, 41, "kworker"), 0, 4096, "R");
-    feed(&mut t, Step::Issue, (50, 60, "cp"), 0, 4096, "R");
-    feed(&mut t, Step::Complete, (90, 0, ""), 0, 4096, "R");
+    feed(&mut t, Step::Inserted, (0, 1, "dd"), 0, 4096, READ);
+    feed(&mut t, Step::Issued, (10, 1, "dd"), 0, 4096, READ);
+    feed(&mut t, Step::Issued, (40, 41, "kworker"), 0, 4096, READ);
+    feed(&mut t, Step::Inserted, (50, 41, "kworker"), 0, 4096, READ);
+    feed(&mut t, Step::Issued, (70, 60, "cp"), 0, 4096, READ);
+    feed(&mut t, Step::Done, (90, 0, ""), 0, 4096, READ);
     assert_eq!(t.issued(), Issued { own: 1, completed: 1, ..Issued::default() });
-    // Without a scheduler nothing is inserted: a thread that issues has a request of its own.
-    feed(&mut t, Step::Issue, (100, 1, "dd"), 8, 4096, "R");
-    feed(&mut t, Step::Issue, (200, 60, "cp"), 8, 4096, "R");
-    assert_eq!((t.issued().own, t.issued().others), (2, 1));
-    assert_eq!(t.finish(None).device_ns, None);
+    let s = t.finish(None);
+    // Queued for 10 ns and for 20 ns, at the device since it was issued last.
+    assert_eq!((s.queue_ns, s.device_ns, s.own_requests), (Some(15.0), Some(20.0), 1));
+}
+
+#[test]
+fn memory_that_is_used_again_holds_another_request() {
+    let mut t = BlockTracer::new();
+    let at = |step, sector| BlockRequest { address: 7, ..request(step, "dd", sector, 4096, READ) };
+    take(&mut t, (0, 1), at(Step::Issued, 8));
+    take(&mut t, (10, 1), at(Step::Issued, 64));
+    take(&mut t, (30, 0), at(Step::Done, 64));
+    assert_eq!(t.issued(), Issued { own: 2, completed: 1, ..Issued::default() });
+    assert_eq!(t.own.device.value(), Some(20.0));
+    // It grew at both ends while it was queued.
+    take(&mut t, (31, 1), at(Step::Inserted, 128));
+    let grown = BlockRequest { bytes: 16_384, ..at(Step::Issued, 120) };
+    take(&mut t, (33, 41), grown);
+    take(&mut t, (37, 0), BlockRequest { step: Step::Done, ..grown });
+    assert_eq!((t.issued().own, t.own.queue.value()), (3, Some(2.0)));
+    // What was merged is never issued.
+    take(&mut t, (40, 1), at(Step::Inserted, 128));
+    take(&mut t, (50, 1), at(Step::Merged, 128));
+    assert!(t.under_way.is_empty() && t.issued().own == 3);
+}
+
+#[test]
+fn where_events_were_lost_nothing_is_known_of_what_was_under_way() {
+    let mut t = BlockTracer::new();
+    feed(&mut t, Step::Issued, (0, 1, "dd"), 0, 4096, READ);
+    take(&mut t, (500, 1), BlockRequest { lost: 3, ..request(Step::Issued, "dd", 8, 4096, READ) });
+    take(&mut t, (510, 0), BlockRequest { lost: 3, ..request(Step::Done, "", 0, 4096, READ) });
+    take(&mut t, (520, 0), BlockRequest { lost: 3, ..request(Step::Done, "", 8, 4096, READ) });
+    assert_eq!((t.issued().own, t.issued().completed, t.own.device.value()), (2, 1, Some(20.0)));
 }
 
 #[test]
 fn lost_completions_are_said_and_give_no_times() {
     let mut t = BlockTracer::new();
     for i in 0..100 {
-        feed(&mut t, Step::Issue, (i * 100, 1, "dd"), i * 8, 4096, "R");
+        feed(&mut t, Step::Issued, (i * 100, 1, "dd"), i * 8, 4096, READ);
         if i % 50 == 0 {
-            feed(&mut t, Step::Complete, (i * 100 + 60, 0, ""), i * 8, 4096, "R");
+            feed(&mut t, Step::Done, (i * 100 + 60, 0, ""), i * 8, 4096, READ);
         }
     }
     let s = t.finish(None);
@@ -115,10 +140,10 @@ fn lost_completions_are_said_and_give_no_times() {
 #[test]
 fn a_request_that_completes_in_parts_is_one_pair_and_strays_are_tolerated() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Complete, (1, 0, ""), 4, 512, "R");
-    feed(&mut t, Step::Issue, (10, 1, "dd"), 0, 4096, "R");
-    feed(&mut t, Step::Complete, (20, 0, ""), 0, 1024, "R");
-    feed(&mut t, Step::Complete, (30, 0, ""), 2, 3072, "R");
+    feed(&mut t, Step::Done, (1, 0, ""), 4, 512, READ);
+    feed(&mut t, Step::Issued, (10, 1, "dd"), 0, 4096, READ);
+    feed(&mut t, Step::Done, (20, 0, ""), 0, 1024, READ);
+    take(&mut t, (30, 0), BlockRequest { address: 0, ..request(Step::Done, "", 2, 3072, READ) });
     let s = t.finish(None);
     assert_eq!((s.pairs, s.device_ns, s.in_flight), (1, Some(20.0), Some(1.0)));
 }
@@ -126,8 +151,8 @@ fn a_request_that_completes_in_parts_is_one_pair_and_strays_are_tolerated() {
 #[test]
 fn a_program_that_leaves_writing_to_the_kernel_gets_the_kernels_times() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Issue, (0, 40, "kworker"), 0, 4096, "W");
-    feed(&mut t, Step::Complete, (70, 0, ""), 0, 4096, "W");
+    feed(&mut t, Step::Issued, (0, 40, "kworker"), 0, 4096, Operation::Write);
+    feed(&mut t, Step::Done, (70, 0, ""), 0, 4096, Operation::Write);
     let s = t.finish(None);
     assert_eq!((s.own_requests, s.kernel_requests, s.device_ns), (0, 1, Some(70.0)));
 }
@@ -135,8 +160,8 @@ fn a_program_that_leaves_writing_to_the_kernel_gets_the_kernels_times() {
 #[test]
 fn flushes_count_as_requests_without_bytes() {
     let mut t = BlockTracer::new();
-    feed(&mut t, Step::Issue, (0, 1, "pg"), 0, 0, "FF");
-    feed(&mut t, Step::Complete, (9, 0, ""), 0, 0, "FF");
+    feed(&mut t, Step::Issued, (0, 1, "pg"), 0, 0, Operation::Other);
+    feed(&mut t, Step::Done, (9, 0, ""), 0, 0, Operation::Other);
     let s = t.finish(None);
     assert_eq!((s.own_requests, s.own_reads, s.own_written_bytes, s.device_ns), (1, 0, 0, Some(9.0)));
 }
@@ -144,19 +169,21 @@ fn flushes_count_as_requests_without_bytes() {
 proptest! {
     #[test]
     fn random_streams_conserve_requests(steps in prop::collection::vec(
-        (0_u8..3, any::<u64>(), 0_u32..60, 0_usize..4, prop_oneof![0_u64..64, any::<u64>()], prop_oneof![0_u64..8192, any::<u64>()], 0_usize..6),
+        (0_usize..4, any::<u64>(), 0_u32..60, 0_usize..4, 0_u64..8, prop_oneof![0_u64..64, any::<u64>()],
+         prop_oneof![0_u64..8192, any::<u64>()], 0_usize..4, 0_u32..40),
         0..300,
     )) {
         let mut t = BlockTracer::new();
         let mut issues = 0;
         let mut again = 0;
-        for (step, time, tid, task, sector, bytes, flags) in steps {
-            let step = [Step::Insert, Step::Issue, Step::Complete][step as usize];
+        for (step, time, tid, task, address, sector, bytes, operation, lost) in steps {
+            let step = [Step::Inserted, Step::Issued, Step::Done, Step::Merged][step];
+            let operation = [READ, Operation::Read { ahead: true }, Operation::Write, Operation::Other][operation];
             let before = t.issued();
-            issues += u64::from(matches!(step, Step::Issue));
-            let (task, flags) = (["dd", "kworker", "cp", ""][task], ["R", "RA", "W", "FF", "FWS", ""][flags]);
-            feed(&mut t, step, (time, tid, task), sector, bytes, flags);
-            again += u64::from(matches!(step, Step::Issue) && t.issued() == before);
+            issues += u64::from(step == Step::Issued);
+            let request = request(step, ["dd", "kworker", "cp", ""][task], sector, bytes, operation);
+            take(&mut t, (time, tid), BlockRequest { address, lost: lost / 39, ..request });
+            again += u64::from(step == Step::Issued && t.issued() == before);
         }
         let issued = t.issued();
         let s = t.finish(None);

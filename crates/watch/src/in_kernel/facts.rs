@@ -54,6 +54,8 @@ pub(crate) struct Lost {
     pub(crate) descriptions: u64,
     /// Open files whose sums are gone.
     pub(crate) files: u64,
+    /// Steps of block requests that found the buffer full.
+    pub(crate) requests: u64,
 }
 
 pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
@@ -77,15 +79,15 @@ pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
         let (key, bytes) = entry.map_err(|e| chain(&e))?;
         paths.insert(FileKey(key), path_text(&bytes));
     }
-    let lost: Array<_, [u64; 3]> = map(object, "losses")?;
-    let [threads, descriptions, files] = lost.get(&0, 0).map_err(|e| chain(&e))?;
+    let lost: Array<_, [u64; 4]> = map(object, "losses")?;
+    let [threads, descriptions, files, requests] = lost.get(&0, 0).map_err(|e| chain(&e))?;
     Ok(Facts {
         calls: calls(object)?,
         kinds: by_kind(&sums),
         files: by_path(sums, &paths),
         paths,
         processes: processes(object)?,
-        lost: Lost { threads, descriptions, files },
+        lost: Lost { threads, descriptions, files, requests },
     })
 }
 

@@ -1,15 +1,16 @@
 //! The observer in the kernel: a small BPF object that counts every system call of the program, by number, by file and by
 //! offset, while it happens; in windows it also records each call with its time. Facts only: what a count means is decided by the reader of the profile.
-//! It attaches to raw tracepoints only, which need neither kprobes nor tracefs. What it holds in the kernel is freed when its
+//! Apart from that it tells of every request of the block layer. It attaches to raw tracepoints only, which need neither kprobes
+//! nor tracefs. What it holds in the kernel is freed when its
 //! descriptors are closed, also when iowhy is killed.
 //! Invariant: a figure that it gives is complete for all threads from [`InKernel::add`] on, or [`Facts::lost`] says by how much not.
 
 mod cost;
 mod facts;
 mod records;
+mod requests;
+mod rights;
 mod shapes;
-
-use std::path::Path;
 
 use aya::maps::{Array, HashMap};
 use aya::programs::RawTracePoint;
@@ -23,14 +24,12 @@ pub(crate) use cost::Cost;
 pub(crate) use facts::Facts;
 #[cfg(test)]
 use facts::Lost;
+pub(crate) use rights::{Refused, may_load};
 
 /// The object, built from `bpf/observer.bpf.c` by `cargo xtask observer`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observer.bpf.o");
 
-/// Types of the running kernel: offsets of fields come from here.
-const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
-
-/// Programs of the object, and the tracepoint of each. Those that follow births and deaths come first, so that no thread
+/// The programs that count, and the tracepoint of each. Those that follow births and deaths come first, so that no thread
 /// is counted that nobody would take out again.
 const PROGRAMS: [(&str, &str); 4] = [
     ("on_fork", "sched_process_fork"),
@@ -39,7 +38,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("on_exit", "sys_exit"),
 ];
 
-/// The observer, loaded and attached. Dropped, it is gone from the kernel.
+/// The observer, loaded. Dropped, it is gone from the kernel.
 pub(crate) struct InKernel {
     object: Ebpf,
     window: Option<Window>,
@@ -50,14 +49,11 @@ const COUNTED: u16 = 0;
 const HELD: u16 = 2;
 
 impl InKernel {
-    /// Loads and attaches the observer. It counts nobody yet.
+    /// Loads the observer. It does nothing yet.
     ///
     /// # Errors
-    /// Why the kernel refuses it, in words; there is no part of it that works alone.
+    /// Why the kernel refuses it, in words.
     pub(crate) fn open() -> Result<InKernel, String> {
-        if !Path::new(KERNEL_TYPES).exists() {
-            return Err(format!("the kernel has no type information ({KERNEL_TYPES})"));
-        }
         // Kernels before 5.11 refuse a program that asks for the type of the current task.
         Self::open_as(true).or_else(|_| Self::open_as(false))
     }
@@ -77,13 +73,18 @@ impl InKernel {
                 shapes.set(number, words, 0).map_err(|e| chain(&e))?;
             }
         }
-        for (name, tracepoint) in PROGRAMS {
-            let program = object.program_mut(name).ok_or_else(|| format!("the object has no {name}"))?;
-            let program: &mut RawTracePoint = program.try_into().map_err(|e| chain(&e))?;
-            program.load().map_err(|e| refusal(&e))?;
-            program.attach(tracepoint).map_err(|e| format!("{tracepoint}: {}", chain(&e)))?;
-        }
         Ok(InKernel { object, window: None })
+    }
+
+    /// Counts the calls of threads that are added from now on.
+    ///
+    /// # Errors
+    /// Why the kernel refuses that; there is no part of it that works alone.
+    pub(crate) fn count(&mut self) -> Result<(), String> {
+        for (name, tracepoint) in PROGRAMS {
+            attach(&mut self.object, tracepoint, &[name])?;
+        }
+        Ok(())
     }
 
     /// Counts these threads from now on, and all that they start. One that is counted already stays so.
@@ -135,6 +136,21 @@ impl InKernel {
     pub(crate) fn facts(&mut self) -> Result<Facts, String> {
         facts::read(&mut self.object)
     }
+}
+
+/// Attaches the last of these programs that the kernel takes: it refuses one that reads an argument more than there is.
+fn attach(object: &mut Ebpf, tracepoint: &str, programs: &[&str]) -> Result<(), String> {
+    let mut refused = String::new();
+    for name in programs.iter().rev() {
+        let program = object.program_mut(name).ok_or_else(|| format!("the object has no {name}"))?;
+        let program: &mut RawTracePoint = program.try_into().map_err(|e| chain(&e))?;
+        program.load().map_err(|e| refusal(&e))?;
+        match program.attach(tracepoint) {
+            Ok(_) => return Ok(()),
+            Err(error) => refused = format!("{tracepoint}: {}", chain(&error)),
+        }
+    }
+    Err(refused)
 }
 
 /// The kernel's answer behind an error.

@@ -1,7 +1,8 @@
 //! Counts of threads whose calls are known, by the observer in the running kernel.
 
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
 
 use iowhy_core::profile::FileUse;
 
@@ -9,7 +10,8 @@ use super::*;
 
 /// Runs `work` on a thread that is counted from before its first call to after its last.
 fn counted(work: impl FnOnce() + Send + 'static) -> Option<Facts> {
-    let mut observer = match InKernel::open() {
+    let opened = InKernel::open().and_then(|mut observer| observer.count().map(|()| observer));
+    let mut observer = match opened {
         Ok(observer) => observer,
         Err(why) => {
             println!("skipped: system calls cannot be counted here: {why}");
@@ -118,7 +120,8 @@ fn a_window_records_each_call_in_order_with_its_file_and_offset() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let mut observer = match InKernel::open() {
+    let opened = InKernel::open().and_then(|mut observer| observer.count().map(|()| observer));
+    let mut observer = match opened {
         Ok(observer) => observer,
         Err(why) => {
             println!("skipped: system calls cannot be counted here: {why}");
@@ -161,4 +164,59 @@ fn a_window_records_each_call_in_order_with_its_file_and_offset() {
     assert_eq!(facts.paths[&key], path.to_str().unwrap());
     // The kernel stops at the limit by itself.
     assert_eq!(work(&mut observer, 10).len(), 10);
+}
+
+/// Reads past the cache: whether the file system allows that, and has a device, is found out by trying.
+#[test]
+fn every_request_of_a_thread_is_seen_from_its_issue_to_its_end() {
+    const READS: usize = 200;
+    let opened = InKernel::open().and_then(|mut observer| Ok((observer.requests()?, observer)));
+    let (mut feed, observer) = match opened {
+        Ok(opened) => opened,
+        Err(why) => {
+            println!("skipped: block requests cannot be seen here: {why}");
+            return;
+        }
+    };
+    let path = std::env::current_exe().unwrap();
+    let mut direct = std::fs::OpenOptions::new();
+    let Ok(file) = direct.read(true).custom_flags(libc::O_DIRECT).open(path) else {
+        println!("skipped: block requests cannot be seen here: the file system has no O_DIRECT");
+        return;
+    };
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let mut page = vec![0_u8; 8192];
+    let start = page.as_ptr().align_offset(4096);
+    for n in 0..READS {
+        assert_eq!(file.read_at(&mut page[start..start + 4096], n as u64 * 4096).unwrap(), 4096);
+    }
+    let mut words = Vec::new();
+    feed.source.take(&mut words);
+    drop(observer);
+    let records: Vec<&[u64]> = words.chunks_exact(11).collect();
+    let requests: Vec<_> = records.iter().map(|record| (feed.read)(record).expect("a request")).collect();
+    assert!(requests.iter().all(|request| request.lost == 0 && request.task.len() < 16));
+    let read = crate::event::Operation::Read { ahead: false };
+    let issued: Vec<usize> = (0..requests.len())
+        // A file that was just built is written back first.
+        .filter(|at| requests[*at].operation == read && requests[*at].step == crate::event::Step::Issued)
+        .filter(|at| records[*at][2] >> 32 == u64::from(tid))
+        .collect();
+    if issued.is_empty() {
+        println!(
+            "skipped: block requests cannot be seen here: the file system is on no device with requests"
+        );
+        return;
+    }
+    assert_eq!(issued.len(), READS);
+    for at in issued {
+        let request = &requests[at];
+        assert_eq!((request.bytes, request.operation, request.by_kernel), (4096, read, false));
+        let end = (at..requests.len()).find(|end| {
+            requests[*end].step == crate::event::Step::Done && requests[*end].address == request.address
+        });
+        let end = end.expect("its end");
+        assert!(records[end][3] > records[at][3] && requests[end].bytes == 4096);
+        assert_eq!((requests[end].device, requests[end].sector), (request.device, request.sector));
+    }
 }

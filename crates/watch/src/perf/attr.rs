@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use perf_event_open_sys as sys;
 use sys::bindings as b;
 
-use super::tracepoints::Point;
-
 /// Ticks of the clock of a CPU: 499 a second, a prime, so that it does not march in step with work that is done every
 /// millisecond.
 ///
@@ -37,13 +35,6 @@ pub(crate) enum Role {
     Clock {
         /// Nanoseconds between two ticks.
         period_ns: u64,
-    },
-    /// A tracepoint, with its number.
-    Trace {
-        /// Which.
-        point: Point,
-        /// Its number in this kernel.
-        id: u64,
     },
 }
 
@@ -107,12 +98,6 @@ fn attribute(role: Role, inherit: bool, start: Start) -> b::perf_event_attr {
             attr.sample_period = period_ns;
             attr.sample_type |= u64::from(b::PERF_SAMPLE_CALLCHAIN);
             attr.set_exclude_idle(1);
-        }
-        Role::Trace { id, .. } => {
-            attr.type_ = b::PERF_TYPE_TRACEPOINT;
-            attr.config = id;
-            attr.sample_period = 1;
-            attr.sample_type |= u64::from(b::PERF_SAMPLE_RAW);
         }
     }
     attr

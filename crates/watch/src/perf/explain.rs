@@ -5,6 +5,8 @@ use std::io::{self, BufRead, BufReader};
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::{Limitation, Tier};
 
+use crate::in_kernel::Refused;
+
 /// The settings that decide. What cannot be read is `None`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Setting {
@@ -13,17 +15,15 @@ pub(super) struct Setting {
     capabilities: u64,
     seccomp: bool,
     container: bool,
-    tracefs_mounted: bool,
     program: Option<String>,
 }
 
-const CAP_DAC_READ_SEARCH: u32 = 2;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_SYSLOG: u32 = 34;
 const CAP_PERFMON: u32 = 38;
 
 /// All that the highest tier needs, for `setcap`.
-const CAPABILITIES: &str = "cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search=ep";
+const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search=ep";
 
 impl Setting {
     pub(super) fn read() -> Self {
@@ -36,8 +36,6 @@ impl Setting {
             capabilities: line("CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0),
             seccomp: line("Seccomp:").is_some_and(|mode| mode != "0"),
             container: ["/.dockerenv", "/run/.containerenv"].iter().any(|p| std::path::Path::new(p).exists()),
-            tracefs_mounted: std::fs::read_to_string("/proc/self/mounts")
-                .is_ok_and(|mounts| mounts.lines().any(|l| l.split(' ').nth(2) == Some("tracefs"))),
             program: std::env::current_exe().ok().map(|p| p.display().to_string()),
         }
     }
@@ -82,14 +80,9 @@ impl Setting {
         limitation("cpu-clock", format!("no clock on every CPU: {why}"), fix)
     }
 
-    pub(super) fn no_tracefs(&self, error: &io::Error) -> Limitation {
-        let fix = if self.has(CAP_SYS_ADMIN) { None } else { Some(self.tracing()) };
-        limitation("tracepoints", format!("no tracepoints: tracefs cannot be read: {error}"), fix)
-    }
-
-    pub(super) fn no_tracepoints(&self, error: &io::Error) -> Limitation {
-        let (why, fix) = self.refusal(error, -1, self.tracing());
-        limitation("tracepoints", format!("no tracepoints: {why}"), fix)
+    pub(super) fn no_observer(&self, refused: &Refused) -> Limitation {
+        let fix = (*refused == Refused::NotPermitted).then(|| self.setcap());
+        limitation("observer", format!("calls and block requests are not counted: {refused}"), fix)
     }
 
     fn has(&self, capability: u32) -> bool {
@@ -138,16 +131,6 @@ impl Setting {
 
     fn setcap(&self) -> String {
         format!("sudo setcap {CAPABILITIES} {}", self.program.as_deref().unwrap_or("iowhy"))
-    }
-
-    /// Tracepoints need the rights, and a tracefs to read their numbers from.
-    fn tracing(&self) -> String {
-        const MOUNT: &str = "sudo mount -t tracefs tracefs /sys/kernel/tracing";
-        match (self.has(CAP_PERFMON) && self.has(CAP_DAC_READ_SEARCH), self.tracefs_mounted) {
-            (_, true) => self.setcap(),
-            (true, false) => MOUNT.to_owned(),
-            (false, false) => format!("{MOUNT} && {}", self.setcap()),
-        }
     }
 }
 
@@ -222,7 +205,9 @@ mod tests {
         assert_eq!(stacks.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
         let clock = setting.no_clock(&error(libc::EACCES));
         assert!(
-            clock.fix.is_some_and(|f| f.starts_with("sudo setcap cap_perfmon") && f.ends_with(" /bin/iowhy"))
+            clock.fix.is_some_and(
+                |f| f.starts_with("sudo setcap cap_bpf,cap_perfmon") && f.ends_with(" /bin/iowhy")
+            )
         );
     }
 
@@ -252,13 +237,11 @@ mod tests {
     }
 
     #[test]
-    fn tracepoints_need_rights_and_a_mount() {
-        let fix = |setting: Setting| setting.no_tracefs(&error(libc::EACCES)).fix.unwrap_or_default();
-        let rights = 1 << CAP_PERFMON | 1 << CAP_DAC_READ_SEARCH;
-        assert!(fix(Setting { tracefs_mounted: true, ..Setting::default() }).starts_with("sudo setcap"));
-        assert!(!fix(Setting { capabilities: rights, ..Setting::default() }).contains("setcap"));
-        let both = fix(Setting::default());
-        assert!(both.contains("mount -t tracefs") && both.contains("setcap"), "{both}");
+    fn only_a_right_that_is_missing_can_be_given() {
+        let setting = Setting::default();
+        let fix = |refused| setting.no_observer(&refused).fix;
+        assert!(fix(Refused::NotPermitted).is_some_and(|f| f.starts_with("sudo setcap cap_bpf,")));
+        assert_eq!(fix(Refused::NoTypes), None);
     }
 
     #[test]

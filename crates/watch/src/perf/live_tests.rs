@@ -86,7 +86,7 @@ enum What {
     Name(String, bool),
     Map(String),
     Lost,
-    Trace,
+    Request,
 }
 
 impl Seen {
@@ -103,7 +103,7 @@ impl Seen {
             Kind::Name { name, exec } => What::Name((*name).to_owned(), *exec),
             Kind::Map { path, .. } => What::Map((*path).to_owned()),
             Kind::Lost { .. } => What::Lost,
-            Kind::Trace(_) => What::Trace,
+            Kind::Request(_) => What::Request,
         };
         Seen { time_ns: event.time_ns, pid: event.pid, tid: event.tid, what }
     }
@@ -140,7 +140,7 @@ fn a_family_of_processes_is_seen_from_exec_to_exit() {
     assert_eq!((counts.lost, counts.malformed), (0, 0));
     assert!(seen.windows(2).all(|w| w[0].time_ns <= w[1].time_ns));
     let own = std::process::id();
-    assert!(seen.iter().all(|e| e.pid != own || e.what == What::Trace), "we are no part of the subject");
+    assert!(seen.iter().all(|e| e.pid != own), "we are no part of the subject");
 
     let execs = |name: &str| seen.iter().filter(|e| e.what == What::Name(name.into(), true)).count();
     assert_eq!(execs("sh"), 1);
@@ -359,7 +359,7 @@ fn too_many_threads_are_watched_through_whole_cpus() {
     let mut outs = 0;
     recorder.drain(true, &mut |e| {
         outs += u64::from(e.tid == child.pid && matches!(e.kind, Kind::Out { .. }));
-        assert!(e.pid != std::process::id() || matches!(e.kind, Kind::Trace(_) | Kind::Lost { .. }));
+        assert!(e.pid != std::process::id() || matches!(e.kind, Kind::Lost { .. }));
     });
     assert!(outs > 0);
 }

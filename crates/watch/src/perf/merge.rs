@@ -3,19 +3,20 @@
 //! waits for the next.
 //! Invariant: nothing is lost or doubled; memory is bounded by twice what the rings hold; grown buffers are reused.
 
+use std::os::fd::BorrowedFd;
+
 use perf_event_open_sys::bindings::PERF_RECORD_SAMPLE;
 
 use super::ring::Ring;
-
-/// Where records come from: a ring, or a false one in tests.
-pub(crate) trait Source {
-    /// Appends whole records in the layout of the kernel.
-    fn take(&mut self, out: &mut Vec<u64>);
-}
+use crate::records::Source;
 
 impl Source for Ring {
     fn take(&mut self, out: &mut Vec<u64>) {
         Ring::take(self, out);
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.leader())
     }
 }
 
@@ -76,9 +77,9 @@ fn time(record: &[u64]) -> Option<u64> {
 impl Merger {
     /// Takes what is new from all sources and hands on, oldest first, all that is older than the start of the drain
     /// before; with `all`, everything. `now_ns` is the time before the sources are looked at.
-    pub(crate) fn drain<S: Source>(
+    pub(crate) fn drain<'s>(
         &mut self,
-        sources: &mut [S],
+        sources: impl IntoIterator<Item = &'s mut (dyn Source + 's)>,
         now_ns: u64,
         all: bool,
         mut sink: impl FnMut(u64, &[u64]),
@@ -128,6 +129,10 @@ impl Merger {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn dynamic<S: Source>(sources: &mut [S]) -> impl Iterator<Item = &mut dyn Source> {
+        sources.iter_mut().map(|source| source as &mut dyn Source)
+    }
 
     /// A false ring: records with their times, each seen only from a certain drain on.
     struct Tape {
@@ -179,7 +184,7 @@ mod tests {
                 now += step;
                 tapes.iter_mut().for_each(|t| t.now = now);
                 let all = now > end;
-                merger.drain(&mut tapes, now, all, |time, words| out.push((time, words[1])));
+                merger.drain(dynamic(&mut tapes), now, all, |time, words| out.push((time, words[1])));
                 if all {
                     break;
                 }
@@ -201,8 +206,8 @@ mod tests {
                 }
             }
             let mut merger = Merger::default();
-            merger.drain(&mut [Noise(words)], 1, all, |_, record| assert!(!record.is_empty()));
-            merger.drain::<Noise>(&mut [], 2, true, |_, _| ());
+            merger.drain(dynamic(&mut [Noise(words)]), 1, all, |_, record| assert!(!record.is_empty()));
+            merger.drain(dynamic::<Noise>(&mut []), 2, true, |_, _| ());
             prop_assert!(merger.words.is_empty());
         }
     }
@@ -212,11 +217,11 @@ mod tests {
         let mut merger = Merger::default();
         let mut seen = Vec::new();
         let mut tape = [Tape { records: vec![(0, record(5, 1)), (0, record(15, 2))], now: 0 }];
-        merger.drain(&mut tape, 10, false, |t, _| seen.push(t));
+        merger.drain(dynamic(&mut tape), 10, false, |t, _| seen.push(t));
         assert!(seen.is_empty(), "{seen:?}");
-        merger.drain(&mut tape, 20, false, |t, _| seen.push(t));
+        merger.drain(dynamic(&mut tape), 20, false, |t, _| seen.push(t));
         assert_eq!(seen, [5]);
-        merger.drain(&mut tape, 30, false, |t, _| seen.push(t));
+        merger.drain(dynamic(&mut tape), 30, false, |t, _| seen.push(t));
         assert_eq!(seen, [5, 15]);
     }
 
@@ -233,7 +238,7 @@ mod tests {
         words.push(14);
         words.extend(record(6, 2));
         let mut seen = Vec::new();
-        merger.drain(&mut [Batch(words), Batch(record(3, 3))], 10, true, |t, _| seen.push(t));
+        merger.drain(dynamic(&mut [Batch(words), Batch(record(3, 3))]), 10, true, |t, _| seen.push(t));
         assert_eq!(seen, [3, 5]);
         assert_eq!(merger.malformed, 1);
     }

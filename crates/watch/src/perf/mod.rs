@@ -1,21 +1,19 @@
 //! The kernel's own events, through `perf_event_open(2)`: what may be recorded ([`rights()`]), recording it
 //! ([`Recorder`]) and what recording costs ([`self_test()`]).
-//! Records leave as [`crate::event::Event`]s in the order of their times. Only software events and tracepoints are used:
+//! Records leave as [`crate::event::Event`]s in the order of their times. Only software events are used:
 //! they need no hardware counters, which virtual machines often do not have.
 
 mod attr;
 mod explain;
-mod let_go;
 mod merge;
 mod record;
 mod recorder;
 mod rights;
 mod ring;
 mod self_test;
-mod tracepoints;
 
 pub use recorder::{Counts, Recorder, Subject};
-pub use rights::{Rights, look, rights};
+pub use rights::{Rights, rights};
 pub use self_test::{SelfTest, self_test};
 
 #[cfg(test)]

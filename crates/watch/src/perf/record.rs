@@ -8,28 +8,18 @@ use perf_event_open_sys::bindings as b;
 
 use super::attr::Role;
 use super::merge::{TRAILER, flags, kind};
-use super::tracepoints::{Point, Reader};
-use crate::event::{Chain, Event, Kind, RELEASED};
-use crate::tracefs::text;
+use crate::event::{BlockRequest, Chain, Event, Kind, RELEASED};
+use crate::records::{bytes, text};
 
 /// What the records' ids stand for.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     roles: HashMap<u64, Role>,
-    readers: Vec<Reader>,
 }
 
 impl Ids {
     pub(crate) fn add(&mut self, id: u64, role: Role) {
         self.roles.insert(id, role);
-    }
-
-    pub(crate) fn add_reader(&mut self, reader: Reader) {
-        self.readers.push(reader);
-    }
-
-    fn reader(&self, point: Point) -> Option<&Reader> {
-        self.readers.iter().find(|r| r.point == point)
     }
 }
 
@@ -63,10 +53,11 @@ fn pair(word: u64) -> (u32, u32) {
     (half(0), half(4))
 }
 
-/// The same memory as bytes.
-fn bytes(words: &[u64]) -> &[u8] {
-    // SAFETY: every byte of a u64 is an initialised u8, a u8 needs no alignment, and the length is that of the words.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), size_of_val(words)) }
+/// The event of a request that another source has read from its record.
+pub(crate) fn of_request<'a>(record: &[u64], time_ns: u64, request: BlockRequest<'a>) -> Option<Event<'a>> {
+    let [_, _, task, _, cpu, ..] = record else { return None };
+    let (pid, tid) = pair(*task);
+    Some(Event { time_ns, cpu: pair(*cpu).0, pid, tid, kind: Kind::Request(request) })
 }
 
 /// id, task, time, CPU, and what the role adds.
@@ -75,14 +66,6 @@ fn sample<'a>(record: &'a [u64], time_ns: u64, ids: &Ids) -> Option<Decoded<'a>>
     let kind = match ids.roles.get(id) {
         Some(Role::Clock { .. }) => Kind::Tick(chain(body)?),
         Some(Role::Leaving) => Kind::LeavingStack(chain(body)?),
-        Some(Role::Trace { point, .. }) => {
-            let raw = bytes(body);
-            let size = u32::from_ne_bytes(raw.get(..4)?.try_into().ok()?) as usize;
-            match ids.reader(*point)?.read(raw.get(4..size.checked_add(4)?)?) {
-                Some(trace) => Kind::Trace(trace),
-                None => return Some(Decoded::Other),
-            }
-        }
         Some(Role::Side | Role::Switch) | None => return Some(Decoded::Other),
     };
     let (pid, tid) = pair(*task);

@@ -12,19 +12,17 @@ use iowhy_core::profile::{Limitation, Tier};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::attr::{self, CPU_PERIOD_NS, Role, Start, TASK_PERIOD_NS};
-use super::let_go::let_go;
 use super::merge::Merger;
-use super::record::{Decoded, Ids, decode};
-use super::rights::{self, Rights};
+use super::record::{Decoded, Ids, decode, of_request};
+use super::rights::Rights;
 use super::ring::{Ring, map_all};
-use super::tracepoints::{Point, Reader};
 use iowhy_linux::cpus;
 
 use iowhy_linux::clock::monotonic_ns;
 
 use super::explain;
 use crate::event::{Event, Kind};
-use crate::tracefs::Tracefs;
+use crate::records::{Feed, Source};
 
 /// The greatest ring of one CPU, in bytes: a drain each 50 ms then keeps up with 80 MB of records a second.
 const RING_BYTES: usize = 4 << 20;
@@ -61,6 +59,8 @@ pub struct Counts {
 pub struct Recorder {
     cpus: Vec<u32>,
     rings: Vec<Ring>,
+    /// Records of requests, put in order with the others.
+    feed: Option<Feed>,
     /// Events that lead no ring, by what can be done with them.
     always_on: Vec<OwnedFd>,
     switches: Vec<OwnedFd>,
@@ -82,10 +82,9 @@ pub struct Recorder {
 
 impl Recorder {
     /// Opens everything that `rights` allow for the subject: switches and side records always, leaving stacks and a
-    /// slow clock of the task at tier 1, a clock of every CPU at tier 2, block and writeback tracepoints at tier 3.
+    /// slow clock of the task at tier 1, a clock of every CPU at tier 2.
     ///
-    /// The clock of a CPU and tracepoints begin at once and tell of every task; events of our own process are dropped,
-    /// except its block requests. A program that raises its privileges by exec (set-user-id), or may not be read, is lost:
+    /// The clock of a CPU begins at once and tells of every task; events of our own process are dropped. A program that raises its privileges by exec (set-user-id), or may not be read, is lost:
     /// the kernel closes its events and records an exit.
     ///
     /// # Errors
@@ -116,6 +115,7 @@ impl Recorder {
         let mut recorder = Recorder {
             cpus,
             rings: Vec::new(),
+            feed: None,
             always_on: Vec::new(),
             switches: Vec::new(),
             leaving: Vec::new(),
@@ -143,9 +143,6 @@ impl Recorder {
         if per_cpu {
             recorder.open_clocks();
         }
-        if rights.tracepoints && rights.tier >= Tier::Observer {
-            recorder.open_tracepoints();
-        }
         Ok(recorder)
     }
 
@@ -161,10 +158,15 @@ impl Recorder {
         tids.iter().try_for_each(|tid| self.open_task(*tid, Start::Now))
     }
 
+    /// Hands on requests from this source as well, in the order of all times.
+    pub(crate) fn feed(&mut self, feed: Feed) {
+        self.feed = Some(feed);
+    }
+
     /// Descriptors to wait on with poll(2): readable when a ring is half full. One that says POLLHUP belongs to a
     /// thread that ended; leave it out from then on, its ring is still drained.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.rings.iter().map(Ring::leader)
+        self.rings.iter().map(Ring::leader).chain(self.feed.iter().filter_map(|feed| feed.source.fd()))
     }
 
     /// Switches the records of switches and their stacks on or off, for all tasks of the subject. Returns the time
@@ -196,11 +198,18 @@ impl Recorder {
     /// end, all that there is. Idle CPUs and our own process are left out.
     pub fn drain(&mut self, all: bool, sink: &mut dyn FnMut(&Event<'_>)) {
         let now = monotonic_ns();
-        let Recorder { rings, merger, ids, counts, last_ns, own, .. } = self;
-        merger.drain(rings, now, all, |time_ns, record| {
+        let Recorder { rings, feed, merger, ids, counts, last_ns, own, .. } = self;
+        let read = feed.as_ref().map(|feed| feed.read);
+        let others = feed.as_mut().map(|feed| feed.source.as_mut() as &mut dyn Source);
+        let sources = rings.iter_mut().map(|ring| ring as &mut dyn Source).chain(others);
+        merger.drain(sources, now, all, |time_ns, record| {
             counts.records += 1;
             counts.late += u64::from(time_ns < *last_ns);
             *last_ns = time_ns.max(*last_ns);
+            if let Some(request) = read.and_then(|read| read(record)) {
+                of_request(record, *last_ns, request).iter().for_each(&mut *sink);
+                return;
+            }
             match decode(record, *last_ns, ids) {
                 Decoded::Event(event) => {
                     if let Kind::Lost { records } = event.kind {
@@ -261,14 +270,7 @@ impl Recorder {
         self.rings.iter().map(Ring::leader).chain(others).map(attr::lost).sum()
     }
 
-    /// Ends the recording at the end of a watch. Tracepoints are closed behind us, without waiting for the kernel.
-    pub(crate) fn let_go(mut self) {
-        let mut slow = std::mem::take(&mut self.always_on);
-        slow.extend(rights::give_up_tried());
-        let_go(slow);
-    }
-
-    /// Closes the clocks and tracepoints and keeps the rest.
+    /// Closes the clocks and keeps the rest.
     pub(crate) fn stop_clocks(&mut self) {
         self.always_on.clear();
         self.clock_period_ns = None;
@@ -392,23 +394,6 @@ impl Recorder {
         }
     }
 
-    fn open_tracepoints(&mut self) {
-        let tracefs = match Tracefs::open() {
-            Ok(tracefs) => tracefs,
-            Err(error) => return self.limitation("tracepoints", format!("no tracepoints: tracefs: {error}")),
-        };
-        for point in Point::CONTINUOUS {
-            let opened = Reader::new(&tracefs, point).and_then(|reader| {
-                let role = Role::Trace { point, id: reader.id };
-                self.ids.add_reader(reader);
-                self.open_everywhere(role)
-            });
-            if let Err(error) = opened {
-                self.limitation("tracepoints", format!("no tracepoint {point:?}: {error}"));
-            }
-        }
-    }
-
     fn limitation(&mut self, id: &str, sentence: String) {
         self.limitations.push(Limitation { id: id.into(), sentence, fix: None });
     }
@@ -417,7 +402,7 @@ impl Recorder {
 /// Losses and block requests concern everybody; idle CPUs and our own process are no part of any subject.
 fn is_wanted(event: &Event<'_>, own: Option<u32>) -> bool {
     match event.kind {
-        Kind::Lost { .. } | Kind::Trace(_) => true,
+        Kind::Lost { .. } | Kind::Request(_) => true,
         Kind::Fork { .. } => own != Some(event.pid),
         _ => event.tid != 0 && own != Some(event.pid),
     }

@@ -2,16 +2,12 @@
 //! read only to explain a refusal (`explain`).
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
 
 use iowhy_core::profile::{Limitation, Tier};
 
 use super::attr::{self, CPU_PERIOD_NS, Role, Start};
 use super::explain::{self, Setting};
-use super::let_go::let_go;
-use super::tracepoints::{Point, Reader};
-use crate::tracefs::Tracefs;
+use crate::in_kernel::{self, Refused};
 use iowhy_linux::cpus;
 
 /// What may be recorded.
@@ -25,8 +21,8 @@ pub struct Rights {
     pub kernel_stacks: bool,
     /// A clock on every CPU, whoever runs there.
     pub per_cpu_clock: bool,
-    /// Tracepoints of the whole machine.
-    pub tracepoints: bool,
+    /// The observer in the kernel: system calls of the program, block requests of the whole machine.
+    pub observer: bool,
     /// What is missing, why, and what would change it.
     pub limitations: Vec<Limitation>,
 }
@@ -38,7 +34,7 @@ impl Rights {
         self.tier = self.tier.min(tier);
         self.kernel_stacks &= self.tier >= Tier::Stacks;
         self.per_cpu_clock &= self.tier >= Tier::Clock;
-        self.tracepoints &= self.tier >= Tier::Observer;
+        self.observer &= self.tier >= Tier::Observer;
         self
     }
 }
@@ -51,56 +47,22 @@ struct Attempts {
     /// Whether kernel addresses have names.
     names: bool,
     clock: io::Result<()>,
-    tracefs: io::Result<()>,
-    tracepoint: io::Result<()>,
-}
-
-/// The tracepoint that was tried. It is kept open, switched off: the last one of a tracepoint takes the kernel tens of
-/// milliseconds to close (two grace periods), and the recorder is about to open the same one.
-static TRIED: Mutex<Option<OwnedFd>> = Mutex::new(None);
-
-/// Keeps the tracepoint that was tried, unless one is kept already.
-fn keep(event: OwnedFd) {
-    let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
-    tried.get_or_insert(event);
-}
-
-/// Gives up the tracepoint that was tried, to whoever closes the others.
-pub(super) fn give_up_tried() -> Option<OwnedFd> {
-    TRIED.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Whether programs of the observer may be loaded, or why not.
+    observer: Result<(), Refused>,
 }
 
 /// Finds out what we may record. Takes about a millisecond.
 pub fn rights() -> Rights {
     let cpu = cpus::online().first().copied();
     let own = |role| attr::open(role, Some(0), None, false, Start::Later).map(drop);
-    let (tracefs, tracepoint) = match Tracefs::open() {
-        Ok(tracefs) => {
-            let reader = Reader::new(&tracefs, Point::BlockIssue);
-            let opened = reader.and_then(|reader| {
-                let role = Role::Trace { point: Point::BlockIssue, id: reader.id };
-                attr::open(role, None, cpu, false, Start::Later).map(keep)
-            });
-            (Ok(()), opened)
-        }
-        Err(error) => (Err(error), Err(io::ErrorKind::NotFound.into())),
-    };
     let attempts = Attempts {
         switches: own(Role::Switch),
         stacks: own(Role::Leaving),
         names: explain::kernel_names_are_shown(),
         clock: attr::open(Role::Clock { period_ns: CPU_PERIOD_NS }, None, cpu, false, Start::Later).map(drop),
-        tracefs,
-        tracepoint,
+        observer: in_kernel::may_load(),
     };
     judge(&attempts, &Setting::read())
-}
-
-/// The same for somebody who records nothing: nothing stays open, and nobody waits for the kernel to close it.
-pub fn look() -> Rights {
-    let rights = rights();
-    let_go(give_up_tried().into_iter().collect());
-    rights
 }
 
 /// Tiers and limitations from what was tried. Each tier needs those before it.
@@ -119,12 +81,11 @@ fn judge(attempts: &Attempts, setting: &Setting) -> Rights {
         Ok(()) => rights.per_cpu_clock = rights.kernel_stacks,
         Err(error) => rights.limitations.push(setting.no_clock(error)),
     }
-    match (&attempts.tracefs, &attempts.tracepoint) {
-        (Err(error), _) => rights.limitations.push(setting.no_tracefs(error)),
-        (_, Err(error)) => rights.limitations.push(setting.no_tracepoints(error)),
-        (Ok(()), Ok(())) => rights.tracepoints = rights.per_cpu_clock,
+    match &attempts.observer {
+        Ok(()) => rights.observer = rights.per_cpu_clock,
+        Err(refused) => rights.limitations.push(setting.no_observer(refused)),
     }
-    rights.tier = match (rights.kernel_stacks, rights.per_cpu_clock, rights.tracepoints) {
+    rights.tier = match (rights.kernel_stacks, rights.per_cpu_clock, rights.observer) {
         (true, true, true) => Tier::Observer,
         (true, true, false) => Tier::Clock,
         (true, false, _) => Tier::Stacks,
@@ -143,7 +104,7 @@ mod tests {
 
     fn all() -> Attempts {
         let ok = || Ok(());
-        Attempts { switches: ok(), stacks: ok(), names: true, clock: ok(), tracefs: ok(), tracepoint: ok() }
+        Attempts { switches: ok(), stacks: ok(), names: true, clock: ok(), observer: Ok(()) }
     }
 
     fn tier(attempts: &Attempts) -> (Tier, Vec<String>) {
@@ -155,8 +116,8 @@ mod tests {
     fn each_tier_needs_those_before_it() {
         let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
         assert_eq!(tier(&all()), (Tier::Observer, vec![]));
-        assert_eq!(tier(&Attempts { tracefs: refused(), ..all() }), (Tier::Clock, ids(&["tracepoints"])));
-        assert_eq!(tier(&Attempts { tracepoint: refused(), ..all() }), (Tier::Clock, ids(&["tracepoints"])));
+        let without = Attempts { observer: Err(Refused::NotPermitted), ..all() };
+        assert_eq!(tier(&without), (Tier::Clock, ids(&["observer"])));
         assert_eq!(tier(&Attempts { clock: refused(), ..all() }), (Tier::Stacks, ids(&["cpu-clock"])));
         assert_eq!(tier(&Attempts { names: false, ..all() }), (Tier::None, ids(&["kernel-stacks"])));
         let only_switches = Attempts { stacks: refused(), clock: refused(), ..all() };
@@ -169,7 +130,7 @@ mod tests {
     fn a_lower_tier_takes_rights_away_and_gives_none() {
         let full = judge(&all(), &Setting::default());
         let first = full.clone().at_most(Tier::Stacks);
-        assert!(first.switches && first.kernel_stacks && !first.per_cpu_clock && !first.tracepoints);
+        assert!(first.switches && first.kernel_stacks && !first.per_cpu_clock && !first.observer);
         assert_eq!(first.clone().at_most(Tier::Observer), first);
         assert!(!full.at_most(Tier::None).kernel_stacks);
     }

@@ -102,10 +102,9 @@ fn switch_cost(rights: &Rights) -> Option<(Option<f64>, u64)> {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let measured = told.recv().ok().and_then(|other| {
         let tids = [own, other];
-        // No clock and no tracepoints: only switches are asked about.
+        // No clock: only switches are asked about.
         let mut rights = rights.clone();
         rights.per_cpu_clock = false;
-        rights.tracepoints = false;
         let mut recorder = Recorder::open_with(Subject::Threads(&tids), &rights, None).ok()?;
         recorder.stop_clocks();
         round_trips(ROUND_TRIPS / 4)?;

@@ -77,8 +77,12 @@ impl EventLoop<'_> {
             + self.state.names_cpu_ns.load(Ordering::Relaxed);
         self.file_round(now);
         self.drain(true);
-        let counts = self.let_recorder_go();
-        let counted = self.counting.take().and_then(|counting| counting.finish(&mut self.limitations));
+        let counts = self.recorder.take().map(|recorder| recorder.counts());
+        let counted = self
+            .counting
+            .take()
+            .zip(self.observer.take())
+            .and_then(|(counting, observer)| counting.finish(observer, &mut self.limitations));
         self.count_by_process(counted.as_ref());
         let end_ns = self.state.end_ns(now);
         let file = child.as_ref().map(|child| child.file().to_owned());
@@ -89,19 +93,6 @@ impl EventLoop<'_> {
             self.measure_costs();
         }
         self.profile(Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, file })
-    }
-
-    /// Closes the recording; what it counted stays. To close a tracepoint takes the kernel tens of milliseconds: that is
-    /// left to the kernel. Not where threads of our own process are watched: what they do next shall not be disturbed.
-    fn let_recorder_go(&mut self) -> Option<Counts> {
-        let recorder = self.recorder.take()?;
-        let counts = recorder.counts();
-        if self.own {
-            drop(recorder);
-        } else {
-            recorder.let_go();
-        }
-        Some(counts)
     }
 
     /// Tells the processes' own counters apart, where the observer saw every thread.
@@ -237,7 +228,7 @@ impl EventLoop<'_> {
         let others = others_on_cpu(&parts.ticks, self.state.programs.get_mut());
         let ran = file.as_deref().map(|file| (file, units::time(parts.wall_ns as f64)));
         self.limitations.splice(0..0, self.state.hidden.limitations(ran));
-        let State { mut reader, mut files, block, dirty_pauses, dirty_paused_ns, .. } = self.state;
+        let State { mut reader, mut files, block, .. } = self.state;
         let rings = files.rings();
         let mounts = files.mounts(&mut reader);
         let processes = with_ends(parts.processes, &files);
@@ -254,10 +245,6 @@ impl EventLoop<'_> {
         // Only a clock on every CPU hits others as it hits the program.
         if self.rights.per_cpu_clock && recorded {
             pressure.others_on_cpu = others;
-        }
-        if block.is_some() {
-            pressure.dirty_paused_ns = Some(dirty_paused_ns);
-            pressure.dirty_pauses = Some(dirty_pauses);
         }
         let profile = Profile {
             wall_ns: parts.wall_ns,

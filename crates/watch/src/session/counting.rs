@@ -41,23 +41,54 @@ fn set_times(calls: &mut [CallCount], files: &mut [FileUse], durations: &Duratio
     }
 }
 
-/// The observer of one watch.
+/// What it means that this tier, without the observer, is used.
+pub(super) fn without(tier: Tier) -> Limitation {
+    limitation(format!("system calls are not counted: that takes tier observer, and {} is used", tier.id()))
+}
+
+/// Counts a command that is held before exec, from its exec on.
+pub(super) fn command(observer: &mut InKernel, pid: u32, limitations: &mut Vec<Limitation>) {
+    if let Err(why) = observer.add_held(pid) {
+        limitations.push(limitation(format!("system calls are not counted: {why}")));
+    }
+}
+
+/// Counts a process and all below it. Threads that are born meanwhile have a parent that is counted, or are found by
+/// the next reading; so it reads until it finds nobody new.
+pub(super) fn process(
+    observer: &mut InKernel,
+    root: u32,
+    reader: &mut Reader,
+    limitations: &mut Vec<Limitation>,
+) {
+    let mut known = std::collections::HashSet::new();
+    loop {
+        let found: Vec<u32> = tree::family(reader, root)
+            .into_iter()
+            .flat_map(tree::threads)
+            .filter(|tid| known.insert(*tid))
+            .collect();
+        if found.is_empty() {
+            return;
+        }
+        if let Err(why) = observer.add(found) {
+            limitations.push(limitation(format!("some threads' system calls are not counted: {why}")));
+            return;
+        }
+    }
+}
+
+/// The counting of one watch.
+#[derive(Default)]
 pub(super) struct Counting {
-    observer: InKernel,
     recording: Option<Recording>,
 }
 
 impl Counting {
-    /// Loads the observer; where the tier or the kernel does not allow it, that becomes a limitation.
-    pub(super) fn open(tier: Tier, limitations: &mut Vec<Limitation>) -> Option<Counting> {
-        if tier < Tier::Observer {
-            let sentence =
-                format!("system calls are not counted: that takes tier observer, and {} is used", tier.id());
-            limitations.push(limitation(sentence));
-            return None;
-        }
-        match InKernel::open() {
-            Ok(observer) => Some(Counting { observer, recording: None }),
+    /// Makes the observer count; where the kernel does not allow it, that becomes a limitation.
+    pub(super) fn open(observer: &mut InKernel, limitations: &mut Vec<Limitation>) -> Option<Counting> {
+        match observer.count() {
+            Ok(()) => Some(Counting::default()),
             Err(why) => {
                 limitations.push(limitation(format!("system calls are not counted: {why}")));
                 None
@@ -65,37 +96,10 @@ impl Counting {
         }
     }
 
-    /// Counts a command that is held before exec, from its exec on.
-    pub(super) fn command(&mut self, pid: u32, limitations: &mut Vec<Limitation>) {
-        if let Err(why) = self.observer.add_held(pid) {
-            limitations.push(limitation(format!("system calls are not counted: {why}")));
-        }
-    }
-
-    /// Counts a process and all below it. Threads that are born meanwhile have a parent that is counted, or are found by
-    /// the next reading; so it reads until it finds nobody new.
-    pub(super) fn process(&mut self, root: u32, reader: &mut Reader, limitations: &mut Vec<Limitation>) {
-        let mut known = std::collections::HashSet::new();
-        loop {
-            let found: Vec<u32> = tree::family(reader, root)
-                .into_iter()
-                .flat_map(tree::threads)
-                .filter(|tid| known.insert(*tid))
-                .collect();
-            if found.is_empty() {
-                return;
-            }
-            if let Err(why) = self.observer.add(found) {
-                limitations.push(limitation(format!("some threads' system calls are not counted: {why}")));
-                return;
-            }
-        }
-    }
-
     /// The run begins now: calls are recorded from here on. `loads`: it begins with loading the program.
-    pub(super) fn record(&mut self, now: u64, loads: bool, seed: u64) {
+    pub(super) fn record(&mut self, observer: &mut InKernel, now: u64, loads: bool, seed: u64) {
         self.recording = Some(Recording::new(now, loads, seed));
-        self.step(now);
+        self.step(observer, now);
     }
 
     /// When [`Counting::step`] wants to be called.
@@ -104,17 +108,21 @@ impl Counting {
     }
 
     /// Does what is due for the recording.
-    pub(super) fn step(&mut self, now: u64) {
+    pub(super) fn step(&mut self, observer: &mut InKernel, now: u64) {
         if let Some(recording) = &mut self.recording {
-            recording.step(now, &mut self.observer);
+            recording.step(now, observer);
         }
     }
 
     /// What was counted. `None`, with a limitation: it could not be read.
-    pub(super) fn finish(mut self, limitations: &mut Vec<Limitation>) -> Option<Counts> {
+    pub(super) fn finish(
+        mut self,
+        mut observer: InKernel,
+        limitations: &mut Vec<Limitation>,
+    ) -> Option<Counts> {
         let recorded = self.recording.as_ref().map_or(0, |recording| recording.calls);
-        let log = self.recording.take().map(|recording| recording.finish(&mut self.observer, limitations));
-        let facts = match self.observer.facts() {
+        let log = self.recording.take().map(|recording| recording.finish(&mut observer, limitations));
+        let facts = match observer.facts() {
             Ok(facts) => facts,
             Err(why) => {
                 limitations.push(limitation(format!("the counts of system calls cannot be read: {why}")));
@@ -126,6 +134,7 @@ impl Counting {
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
             (lost.files, "open files lost their counts"),
+            (lost.requests, "steps of block requests were not seen"),
         ] {
             if count > 0 {
                 limitations.push(limitation(format!("the observer's tables were full: {count} {what}")));
@@ -134,7 +143,7 @@ impl Counting {
         let path = |file: FileKey| paths.get(&file).cloned();
         let (pattern, durations) = log.map(|log| log.finish(path)).unwrap_or_default();
         set_times(&mut calls, &mut files, &durations);
-        let cost_ns = self.observer.measure().map_or(0.0, |cost| spent_ns(&calls, cost));
+        let cost_ns = observer.measure().map_or(0.0, |cost| spent_ns(&calls, cost));
         let calls = Some(CallCounts { complete: lost.threads == 0, calls });
         Some(Counts { calls, files, kinds, processes, pattern, recorded, cost_ns })
     }

@@ -8,13 +8,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::before::Before;
 use super::counted::reap;
-use super::counting::Counting;
+use super::counting::{self, Counting};
 use super::duty::Duty;
 use super::options::Options;
 use super::state::{State, What};
 use super::thread_set::LookBudget;
 use crate::child::Adoption;
 use crate::event::Kind;
+use crate::in_kernel::InKernel;
 use crate::perf::{self, Recorder, Rights, SelfTest};
 use crate::timeline::Found;
 use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
@@ -68,7 +69,9 @@ pub(super) struct EventLoop<'a> {
     pub(super) recorder: Option<Recorder>,
     pub(super) self_test: SelfTest,
     pub(super) duty: Option<Duty>,
-    /// Counts every call, where the kernel allows it.
+    /// The observer in the kernel, where it is allowed.
+    pub(super) observer: Option<InKernel>,
+    /// Counts every call.
     pub(super) counting: Option<Counting>,
     wants_counts: bool,
     pub(super) state: State<'a>,
@@ -106,6 +109,7 @@ impl<'a> EventLoop<'a> {
             limitations: rights.limitations.clone(),
             recorder: None,
             duty: None,
+            observer: None,
             counting: None,
             wants_counts: options.count_calls,
             state: State::new(options.on_path, now),
@@ -182,10 +186,7 @@ impl<'a> EventLoop<'a> {
         if self.recorder.is_none() {
             self.rights.switches = false;
         }
-        self.count_calls(roots);
-        if self.recorder.is_some() && self.rights.tier >= Tier::Observer {
-            self.state.trace_blocks();
-        }
+        self.observe(roots);
         // Threads that were born between listing and opening are met here; the recorder follows those by itself whose
         // parent was recorded already.
         if let Roots::Process(pid) = roots {
@@ -193,16 +194,52 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    fn count_calls(&mut self, roots: &Roots<'_>) {
+    /// Loads the observer. What it cannot do becomes a limitation; without any of it the tier is the one below.
+    fn observe(&mut self, roots: &Roots<'_>) {
+        if !self.rights.observer {
+            if self.wants_counts && !self.own {
+                self.limitations.push(counting::without(self.rights.tier));
+            }
+            return;
+        }
+        let mut observer = match InKernel::open() {
+            Ok(observer) => observer,
+            Err(why) => {
+                self.limitations.push(Limitation {
+                    id: "observer".to_owned(),
+                    sentence: format!("calls and block requests are not counted: {why}"),
+                    fix: None,
+                });
+                self.rights = self.rights.clone().at_most(Tier::Clock);
+                return;
+            }
+        };
         if self.wants_counts && !self.own {
-            self.counting = Counting::open(self.rights.tier, &mut self.limitations);
+            self.counting = Counting::open(&mut observer, &mut self.limitations);
         }
-        let (Some(counting), limitations) = (&mut self.counting, &mut self.limitations) else { return };
-        match roots {
-            Roots::Command(pid) => counting.command(*pid, limitations),
-            Roots::Process(pid) => counting.process(*pid, &mut self.state.reader, limitations),
-            Roots::Own(_) => {}
+        if self.counting.is_some() {
+            match roots {
+                Roots::Command(pid) => counting::command(&mut observer, *pid, &mut self.limitations),
+                Roots::Process(pid) => {
+                    counting::process(&mut observer, *pid, &mut self.state.reader, &mut self.limitations);
+                }
+                Roots::Own(_) => {}
+            }
         }
+        if let Some(recorder) = &mut self.recorder {
+            match observer.requests() {
+                Ok(feed) => {
+                    recorder.feed(feed);
+                    self.state.trace_blocks();
+                }
+                Err(why) => self.limitations.push(Limitation {
+                    id: "block-requests".to_owned(),
+                    sentence: format!("requests at the devices are not seen: {why}"),
+                    fix: None,
+                }),
+            }
+        }
+        self.observer = Some(observer);
     }
 
     /// Measures what recording costs on this machine, where it is allowed at all.
@@ -284,8 +321,8 @@ impl<'a> EventLoop<'a> {
         }
         let seed = now ^ u64::from(self.root);
         self.duty = recording.then(|| Duty::new(now, self.self_test.switch_cost_ns, seed));
-        if let Some(counting) = &mut self.counting {
-            counting.record(now, self.command, seed);
+        if let Some((counting, observer)) = self.counting.as_mut().zip(self.observer.as_mut()) {
+            counting.record(observer, now, self.command, seed);
         }
         self.round_ns = now;
     }
@@ -411,8 +448,8 @@ impl<'a> EventLoop<'a> {
         }
         self.look_around(now);
         self.file_round(now);
-        if let Some(counting) = &mut self.counting {
-            counting.step(monotonic_ns());
+        if let Some((counting, observer)) = self.counting.as_mut().zip(self.observer.as_mut()) {
+            counting.step(observer, monotonic_ns());
         }
     }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::thread_set::ThreadSet;
-use crate::block::{Known, Owner, Tasks};
+use crate::block::{Known, Tasks};
 use crate::event::RELEASED;
 use iowhy_linux::process::task;
 use iowhy_linux::reader::Reader;
@@ -13,32 +13,14 @@ use iowhy_linux::reader::Reader;
 /// Processes that are remembered.
 const MAX_PROCESSES: usize = 4096;
 
-/// Parent of all kernel threads (kthreadd).
-const KTHREADD: u32 = 2;
-
 /// Processes by number.
 #[derive(Default)]
 pub(super) struct Programs {
     reader: Reader,
-    kernel: HashMap<u32, bool>,
     known: HashMap<u32, Known>,
 }
 
 impl Programs {
-    /// Whether it is a thread of the kernel.
-    fn is_kernel(&mut self, pid: u32) -> bool {
-        if let Some(known) = self.kernel.get(&pid) {
-            return *known;
-        }
-        let kernel = pid == KTHREADD
-            || task::process_stat(&mut self.reader, pid).is_some_and(|s| s.parent == KTHREADD);
-        if self.kernel.len() >= MAX_PROCESSES {
-            self.kernel.clear();
-        }
-        self.kernel.insert(pid, kernel);
-        kernel
-    }
-
     /// A process executes another program.
     pub(super) fn executes(&mut self, pid: u32) {
         self.known.remove(&pid);
@@ -79,14 +61,8 @@ pub(super) struct Owners<'a> {
 }
 
 impl Tasks for Owners<'_> {
-    fn owner(&self, pid: u32, tid: u32, _name: &str) -> Owner {
-        if self.threads.contains(tid) {
-            Owner::Own
-        } else if self.programs.borrow_mut().is_kernel(pid) {
-            Owner::Kernel
-        } else {
-            Owner::Other
-        }
+    fn is_own(&self, tid: u32) -> bool {
+        self.threads.contains(tid)
     }
 
     fn identify(&self, pid: u32) -> Known {

@@ -16,7 +16,7 @@ use super::hidden::Hidden;
 use super::programs::{Owners, Programs};
 use super::thread_set::ThreadSet;
 use crate::block::BlockTracer;
-use crate::event::{Event, Kind, Trace};
+use crate::event::{Event, Kind};
 use crate::symbols::{Background, Symbols};
 use crate::timeline::{Begin, Existing, Found, Parts, ThreadTotal, Timeline, Totals};
 use iowhy_core::profile::OwnIo;
@@ -76,8 +76,6 @@ pub(super) struct State<'a> {
     /// Switches and clock ticks of the program itself since its start: what recording took out of it.
     pub(super) own_switches: u64,
     pub(super) own_ticks: u64,
-    pub(super) dirty_paused_ns: u64,
-    pub(super) dirty_pauses: u64,
     /// New processes since the last round.
     pub(super) born: Vec<u32>,
     /// Exact times of the command's first thread, read after its end: number, running, queued.
@@ -120,8 +118,6 @@ impl<'a> State<'a> {
             switches: 0,
             own_switches: 0,
             own_ticks: 0,
-            dirty_paused_ns: 0,
-            dirty_pauses: 0,
             born: Vec::new(),
             last_times: None,
             ended_threads: 0,
@@ -276,7 +272,7 @@ impl<'a> State<'a> {
                     self.files.map(path, length, code);
                 }
             }
-            Kind::Trace(trace) => return self.trace(event, trace),
+            Kind::Request(_) => return self.request(event),
             Kind::Name { exec: true, name } => {
                 self.programs.get_mut().executes(event.pid);
                 if self.root == Some(event.pid) || self.threads.contains(event.tid) {
@@ -318,7 +314,7 @@ impl<'a> State<'a> {
     fn is_listed(&self, event: &Event<'_>) -> bool {
         match event.kind {
             Kind::Fork { parent_tid, .. } => self.threads.contains(parent_tid),
-            Kind::Trace(_) | Kind::Map { .. } | Kind::Lost { .. } => true,
+            Kind::Request(_) | Kind::Map { .. } | Kind::Lost { .. } => true,
             _ => event.pid != std::process::id() || self.threads.contains(event.tid),
         }
     }
@@ -333,26 +329,16 @@ impl<'a> State<'a> {
         }
     }
 
-    fn trace(&mut self, event: &Event<'_>, trace: Trace<'_>) {
+    fn request(&mut self, event: &Event<'_>) {
         if event.time_ns < self.start_ns || self.is_over(event.time_ns) {
             return;
         }
-        match trace {
-            Trace::DirtyPause { pause_ns } => {
-                if self.threads.contains(event.tid) {
-                    self.dirty_paused_ns = self.dirty_paused_ns.saturating_add(pause_ns);
-                    self.dirty_pauses += 1;
-                }
-            }
-            Trace::BlockInsert(_) | Trace::BlockIssue(_) | Trace::BlockComplete(_) => {
-                // Readings of earlier moments end sleeps, too.
-                self.settle(event.time_ns);
-                let in_flight = self.line.as_mut().and_then(Timeline::requests);
-                let tasks = Owners { threads: &self.threads, programs: &self.programs };
-                if let Some(block) = &mut self.block {
-                    block.event(event, &tasks, in_flight);
-                }
-            }
+        // Readings of earlier moments end sleeps, too.
+        self.settle(event.time_ns);
+        let in_flight = self.line.as_mut().and_then(Timeline::requests);
+        let tasks = Owners { threads: &self.threads, programs: &self.programs };
+        if let Some(block) = &mut self.block {
+            block.event(event, &tasks, in_flight);
         }
     }
 

@@ -280,7 +280,7 @@ impl<'a> Timeline<'a> {
                     requests.records_lost(event.time_ns);
                 }
             }
-            Kind::Trace(_) => {}
+            Kind::Request(_) => {}
         }
     }
 

@@ -40,15 +40,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let share = say::percent(facts.wall_share(pauses.wall_ns));
     let mut evidence =
         vec![format!("{}: {share} of wall time", facts.waits_in_words(pauses, "pause", "pauses"))];
-    if let (Some(ns), Some(pauses)) =
-        (facts.profile.pressure.dirty_paused_ns, facts.profile.pressure.dirty_pauses)
-    {
-        evidence.push(format!(
-            "the kernel reports {} pauses, {} in total",
-            say::count(pauses as f64),
-            say::time(ns as f64)
-        ));
-    }
     if let Some(device) = facts.device() {
         evidence.push(format!(
             "{} wrote {} meanwhile at {}, busy {} of wall time",

@@ -46,7 +46,7 @@ pub fn run(args: &DoctorArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         path: path.display().to_string(),
         environment: environment::environment_of(&path, &place),
         warnings: Vec::new(),
-        rights: rights(perf::look()),
+        rights: rights(perf::rights()),
         no_device: place.devices.reason,
         settings,
     };
@@ -87,7 +87,7 @@ fn rights(rights: Rights) -> RightsRecord {
     let next = match rights.tier {
         Tier::None => Some((Tier::Stacks, "kernel-stacks")),
         Tier::Stacks => Some((Tier::Clock, "cpu-clock")),
-        Tier::Clock => Some((Tier::Observer, "tracepoints")),
+        Tier::Clock => Some((Tier::Observer, "observer")),
         Tier::Observer => None,
     };
     let next = next.map(|(tier, wanted)| {
@@ -137,7 +137,7 @@ mod tests {
         };
         let low = Rights {
             tier: Tier::Stacks,
-            limitations: vec![limitation("cpu-clock", "setcap"), limitation("tracepoints", "mount")],
+            limitations: vec![limitation("cpu-clock", "setcap"), limitation("observer", "setcap")],
             ..Rights::default()
         };
         let record = rights(low);

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::Trace;
 
 /// A record: type, flags, and its words after the header; the size is filled in.
 fn record(kind: u32, flags: u32, words: &[u64]) -> Vec<u64> {
@@ -44,31 +43,16 @@ fn with_trailer(kind: u32, flags: u32, body: &[u64]) -> Vec<u64> {
     record(kind, flags, &[body, &trailer()].concat())
 }
 
-const SECTOR: u64 = 123_456_789_012;
-
 fn ids() -> Ids {
     let mut ids = Ids::default();
     ids.add(1, Role::Clock { period_ns: 1 });
     ids.add(2, Role::Leaving);
-    ids.add(3, Role::Trace { point: Point::BlockIssue, id: 0 });
-    ids.add(4, Role::Trace { point: Point::DirtyPause, id: 0 });
     ids.add(9, Role::Side);
-    let block = "field:dev_t dev; offset:8; size:4; signed:0;\nfield:sector_t sector; offset:16; size:8; signed:0;\n\
-        field:unsigned int nr_sector; offset:24; size:4; signed:0;\n\
-        field:unsigned int bytes; offset:28; size:4; signed:0;\nfield:char rwbs[10]; offset:34; size:10; signed:0;\n\
-        field:char comm[16]; offset:44; size:16; signed:0;";
-    ids.add_reader(Reader::for_test(Point::BlockIssue, block));
-    ids.add_reader(Reader::for_test(Point::DirtyPause, "field:long pause; offset:8; size:8; signed:1;"));
     ids
 }
 
 fn sample_of(id: u64, body: &[u64]) -> Vec<u64> {
     record(b::PERF_RECORD_SAMPLE, 1, &[&[id, two(100, 101), 5000, two(3, 0)], body].concat())
-}
-
-fn raw_sample(id: u64, raw: &[u8]) -> Vec<u64> {
-    let body = [&(raw.len() as u32).to_ne_bytes(), raw].concat();
-    sample_of(id, &words(&body))
 }
 
 /// The event of a record; its CPU and thread are compared with those that every record here has.
@@ -148,26 +132,6 @@ fn chains_are_split_at_their_markers() {
     assert_eq!(decode(&sample_of(1, &[9, 1]), 0, &ids()), Decoded::Malformed, "fewer addresses than it says");
     assert_eq!(decode(&sample_of(1, &[u64::MAX]), 0, &ids()), Decoded::Malformed);
     assert_eq!(decode(&sample_of(77, &[0]), 0, &ids()), Decoded::Other, "an event that is not ours");
-}
-
-#[test]
-fn tracepoints() {
-    let mut raw = vec![0u8; 64];
-    raw[8..12].copy_from_slice(&((259u32 << 20) | 4).to_ne_bytes());
-    raw[16..24].copy_from_slice(&SECTOR.to_ne_bytes());
-    raw[24..28].copy_from_slice(&8u32.to_ne_bytes());
-    raw[34..36].copy_from_slice(b"RA");
-    raw[44..46].copy_from_slice(b"dd");
-    let issue = raw_sample(3, &raw);
-    let (.., Kind::Trace(Trace::BlockIssue(request))) = event(&issue) else { panic!("{issue:?}") };
-    assert_eq!((request.device, request.sector, request.bytes), ((259, 4), SECTOR, 4096));
-    assert_eq!((request.flags, request.task), ("RA", "dd"));
-
-    let pause = |ms: i64| raw_sample(4, &[[0; 8], ms.to_ne_bytes()].concat());
-    assert_eq!(event(&pause(12)).2, Kind::Trace(Trace::DirtyPause { pause_ns: 12_000_000 }));
-    assert_eq!(decode(&pause(-3), 0, &ids()), Decoded::Other, "a pause that was not made");
-
-    assert_eq!(decode(&sample_of(4, &[u64::MAX]), 0, &ids()), Decoded::Malformed);
 }
 
 #[test]

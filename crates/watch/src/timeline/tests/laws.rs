@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::block::{BlockTracer, Known, Owner, Tasks};
-use crate::event::{BlockRequest, Trace};
+use crate::block::{BlockTracer, Known, Tasks};
+use crate::event::{BlockRequest, Operation, Step as Way};
 
 /// One step of a random world: what happens, to which thread, after how long.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +29,8 @@ fn stack(of: u8) -> &'static [u64] {
 struct OfNumbers;
 
 impl Tasks for OfNumbers {
-    fn owner(&self, _pid: u32, tid: u32, _name: &str) -> Owner {
-        match tid {
-            1..=4 => Owner::Own,
-            5 => Owner::Kernel,
-            _ => Owner::Other,
-        }
+    fn is_own(&self, tid: u32) -> bool {
+        tid < 5
     }
 
     fn identify(&self, _pid: u32) -> Known {
@@ -71,14 +67,18 @@ fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>, first_thread_ns
             }
             23 => at(&mut t, now.saturating_sub(500), 0, 0, Kind::Lost { records: 1 }),
             step => {
-                let sector = u64::from(s.stack) * 8;
-                let request = BlockRequest { device: (8, 0), sector, bytes: 4096, flags: "R", task: "any" };
-                let trace = match step % 3 {
-                    0 => Trace::BlockInsert(request),
-                    1 => Trace::BlockIssue(request),
-                    _ => Trace::BlockComplete(request),
+                let request = BlockRequest {
+                    step: [Way::Inserted, Way::Issued, Way::Done, Way::Merged][usize::from(step % 4)],
+                    address: u64::from(s.stack),
+                    device: (8, 0),
+                    sector: u64::from(s.stack) * 8,
+                    bytes: 4096,
+                    operation: Operation::Read { ahead: false },
+                    by_kernel: s.tid % 3 == 0,
+                    task: "any",
+                    lost: u32::from(step) / 200,
                 };
-                let event = Event { time_ns: time, cpu: 0, pid, tid: s.tid, kind: Kind::Trace(trace) };
+                let event = Event { time_ns: time, cpu: 0, pid, tid: s.tid, kind: Kind::Request(request) };
                 block.event(&event, &OfNumbers, t.requests());
             }
         }

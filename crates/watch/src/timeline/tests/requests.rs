@@ -3,15 +3,15 @@
 use iowhy_core::profile::{RequestTime, StackTime};
 
 use super::*;
-use crate::block::{BlockTracer, Known, Owner, Tasks};
-use crate::event::{BlockRequest, Trace};
+use crate::block::{BlockTracer, Known, Tasks};
+use crate::event::{BlockRequest, Operation, Step};
 
 /// Threads 1 to 8 are the program's.
 struct Numbers;
 
 impl Tasks for Numbers {
-    fn owner(&self, _pid: u32, tid: u32, _name: &str) -> Owner {
-        if tid < 9 { Owner::Own } else { Owner::Other }
+    fn is_own(&self, tid: u32) -> bool {
+        tid < 9
     }
 
     fn identify(&self, pid: u32) -> Known {
@@ -19,17 +19,20 @@ impl Tasks for Numbers {
     }
 }
 
-fn block(
-    t: &mut Timeline<'_>,
-    b: &mut BlockTracer,
-    time: u64,
-    tid: u32,
-    trace: fn(BlockRequest<'static>) -> Trace<'static>,
-) {
-    // Each thread uses a sector of its own.
-    let request =
-        BlockRequest { device: (8, 0), sector: u64::from(tid) * 8, bytes: 4096, flags: "R", task: "x" };
-    let kind = Kind::Trace(trace(request));
+fn block(t: &mut Timeline<'_>, b: &mut BlockTracer, time: u64, tid: u32, step: Step) {
+    // Each thread has a request of its own.
+    let request = BlockRequest {
+        step,
+        address: u64::from(tid),
+        device: (8, 0),
+        sector: u64::from(tid) * 8,
+        bytes: 4096,
+        operation: Operation::Read { ahead: false },
+        by_kernel: false,
+        task: "x",
+        lost: 0,
+    };
+    let kind = Kind::Request(request);
     b.event(&Event { time_ns: 1000 + time, cpu: 0, pid: tid, tid, kind }, &Numbers, t.requests());
 }
 
@@ -42,14 +45,14 @@ fn asleep<'a>(p: &'a Profile, function: &str) -> &'a StackTime {
 #[test]
 fn a_read_is_queued_served_and_woken_up_and_readings_do_not_cut_it() {
     let (mut t, mut b) = (one(true), BlockTracer::new());
-    block(&mut t, &mut b, 10, 1, Trace::BlockInsert);
+    block(&mut t, &mut b, 10, 1, Step::Inserted);
     sleep(&mut t, 20, 1, IO);
-    block(&mut t, &mut b, 25, 9, Trace::BlockIssue);
+    block(&mut t, &mut b, 25, 9, Step::Issued);
     t.cumulative(1, 1030, 20, 0);
-    block(&mut t, &mut b, 40, 1, Trace::BlockIssue);
+    block(&mut t, &mut b, 40, 1, Step::Issued);
     t.cumulative(1, 1050, 20, 0);
-    block(&mut t, &mut b, 60, 9, Trace::BlockComplete);
-    block(&mut t, &mut b, 80, 1, Trace::BlockComplete);
+    block(&mut t, &mut b, 60, 9, Step::Done);
+    block(&mut t, &mut b, 80, 1, Step::Done);
     wake(&mut t, 95, 1);
     let parts = t.finish(Totals { end_ns: 1100, completions_seen: true, ..Totals::default() });
     let charge = parts.charges.as_ref().unwrap()[&Some(0)];
@@ -67,13 +70,13 @@ fn a_read_is_queued_served_and_woken_up_and_readings_do_not_cut_it() {
 #[test]
 fn the_part_of_a_sleep_that_was_not_recorded_is_marked() {
     let (mut t, mut b) = (one(true), BlockTracer::new());
-    block(&mut t, &mut b, 0, 1, Trace::BlockIssue);
+    block(&mut t, &mut b, 0, 1, Step::Issued);
     sleep(&mut t, 0, 1, IO);
     t.cumulative(1, 1100, 0, 0);
     t.switches_off(1100);
     t.cumulative(1, 1300, 0, 0);
     t.switches_on(1300);
-    block(&mut t, &mut b, 340, 1, Trace::BlockComplete);
+    block(&mut t, &mut b, 340, 1, Step::Done);
     wake(&mut t, 400, 1);
     let p = end(t, 400);
     let s = asleep(&p, "io_wait");
@@ -85,7 +88,7 @@ fn the_part_of_a_sleep_that_was_not_recorded_is_marked() {
 #[test]
 fn without_completions_nothing_is_known_of_requests() {
     let (mut t, mut b) = (one(true), BlockTracer::new());
-    block(&mut t, &mut b, 0, 1, Trace::BlockIssue);
+    block(&mut t, &mut b, 0, 1, Step::Issued);
     sleep(&mut t, 0, 1, IO);
     wake(&mut t, 50, 1);
     let parts = t.finish(Totals { end_ns: 1050, ..Totals::default() });
@@ -97,11 +100,11 @@ fn without_completions_nothing_is_known_of_requests() {
 #[test]
 fn sleeps_off_the_path_charge_nobody() {
     let (mut t, mut b) = (one(true), BlockTracer::new());
-    block(&mut t, &mut b, 0, 1, Trace::BlockIssue);
-    block(&mut t, &mut b, 0, 9, Trace::BlockIssue);
+    block(&mut t, &mut b, 0, 1, Step::Issued);
+    block(&mut t, &mut b, 0, 9, Step::Issued);
     sleep(&mut t, 0, 1, FUTEX);
-    block(&mut t, &mut b, 40, 1, Trace::BlockComplete);
-    block(&mut t, &mut b, 50, 9, Trace::BlockComplete);
+    block(&mut t, &mut b, 40, 1, Step::Done);
+    block(&mut t, &mut b, 50, 9, Step::Done);
     wake(&mut t, 50, 1);
     let parts = t.finish(Totals { end_ns: 1050, completions_seen: true, ..Totals::default() });
     assert!(parts.charges.as_ref().unwrap().is_empty());

@@ -1,0 +1,99 @@
+//! Requests of the block layer, one event for each step, as the observer tells of them.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aya::maps::{MapData, RingBuf};
+
+use super::{InKernel, attach, chain};
+use crate::event::{BlockRequest, Operation, Step};
+use crate::records::{Feed, Source, bytes, text};
+
+/// Words (of 8 bytes) of `struct request_event` of `bpf/observer.bpf.c`, and where each part begins.
+const EVENT: usize = 11;
+/// Upper half of the identity of an event.
+const IDENTITIES: u64 = 0xffff_ffff << 32;
+/// REQ_OP_READ and REQ_OP_WRITE of `include/linux/blk_types.h`.
+const READ: u8 = 0;
+const WRITE: u8 = 1;
+
+/// Tracepoints that have one or two arguments, by the kernel's age, and the programs for either.
+const STEPS: [(&str, [&str; 2]); 2] = [
+    ("block_rq_insert", ["on_inserted", "on_inserted_of_queue"]),
+    ("block_rq_issue", ["on_issued", "on_issued_of_queue"]),
+];
+const DONE: (&str, [&str; 1]) = ("block_rq_complete", ["on_done"]);
+/// Linux 5.12 and later. Without it a merged request is missed until its memory is used again.
+const MERGED: (&str, [&str; 2]) = ("block_rq_merge", ["on_merged", "on_merged_of_queue"]);
+
+/// The buffer that the events wait in.
+struct RequestRing(RingBuf<MapData>);
+
+impl InKernel {
+    /// Tells of requests from now on, of the whole machine.
+    ///
+    /// # Errors
+    /// Why the kernel refuses that.
+    pub(crate) fn requests(&mut self) -> Result<Feed, String> {
+        for (tracepoint, programs) in STEPS {
+            attach(&mut self.object, tracepoint, &programs)?;
+        }
+        attach(&mut self.object, DONE.0, &DONE.1)?;
+        // What it is good for is told where it is named.
+        let _ = attach(&mut self.object, MERGED.0, &MERGED.1);
+        let events = self.object.take_map("requests").ok_or("the object has no map requests")?;
+        let ring = RequestRing(RingBuf::try_from(events).map_err(|e| chain(&e))?);
+        Ok(Feed { source: Box::new(ring), read })
+    }
+}
+
+impl Source for RequestRing {
+    fn take(&mut self, out: &mut Vec<u64>) {
+        while let Some(item) = self.0.next() {
+            let words =
+                item.chunks_exact(8).filter_map(|bytes| Some(u64::from_ne_bytes(bytes.try_into().ok()?)));
+            out.extend(words);
+        }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+}
+
+/// The request of an event; `None`: the record is not ours.
+fn read(record: &[u64]) -> Option<BlockRequest<'_>> {
+    let [_, identity, _, _, cpu_and_lost, address, device, sector, length_and_flags, name @ ..] = record
+    else {
+        return None;
+    };
+    if record.len() != EVENT || identity & IDENTITIES != IDENTITIES {
+        return None;
+    }
+    let step = match identity & !IDENTITIES {
+        1 => Step::Inserted,
+        2 => Step::Issued,
+        3 => Step::Done,
+        4 => Step::Merged,
+        _ => return None,
+    };
+    let halves = |word: &u64| super::facts::words(*word);
+    let ([_, lost], [major, minor], [length, flags]) =
+        (halves(cpu_and_lost), halves(device), halves(length_and_flags));
+    let [operation, ahead, by_kernel, _] = flags.to_ne_bytes();
+    Some(BlockRequest {
+        step,
+        address: *address,
+        device: (major, minor),
+        // A request without a place on the device has the greatest number.
+        sector: if *sector == u64::MAX { 0 } else { *sector },
+        bytes: u64::from(length),
+        operation: match operation {
+            READ => Operation::Read { ahead: ahead != 0 },
+            WRITE => Operation::Write,
+            _ => Operation::Other,
+        },
+        by_kernel: by_kernel != 0,
+        task: text(bytes(name)),
+        lost,
+    })
+}
