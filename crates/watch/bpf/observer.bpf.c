@@ -764,6 +764,22 @@ static inline_always void moved(const struct call *call, struct thread *thread, 
 	}
 }
 
+/* Bytes were moved from one description to another: one of the two ends. Few programs do that often, so it may look up again what
+ * the caller knows: the verifier then follows it once, and what is called often only once more. */
+__attribute__((noinline)) int relayed(u64 regs, u32 tid, u32 number, u32 end, u64 bytes)
+{
+	u32 zero = 0;
+	struct machine *here = map_lookup(&machine, &zero);
+	struct registers *held = map_lookup(&registers, &zero);
+	struct shape *shape = map_lookup(&shapes, &number);
+	struct thread *thread = thread_of(tid);
+	if (!here || !held || !shape || !thread)
+		return 0;
+	struct call call = { .regs = regs, .registers = held, .here = here };
+	moved(&call, thread, tid, shape, &shape->ends[end & 1], bytes);
+	return 0;
+}
+
 /* A call that succeeded, and moved nothing, on an open file. */
 __attribute__((noinline)) int touched(u32 tid, u32 descriptor, u32 kind, u32 code)
 {
@@ -869,17 +885,21 @@ __attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid)
 	return 0;
 }
 
-static inline_always void count_call(const struct call *call, struct thread *thread, u32 tid, struct count *count,
+static inline_always void count_call(const struct call *call, struct thread *thread, u32 tid, u32 number, struct count *count,
 	const struct shape *shape, s64 value)
 {
 	u32 kind = shape->kind;
 	if (kind == OTHER)
 		return;
-	if (kind == MOVE || kind == RELAY) {
+	if (kind == RELAY) {
+		count->bytes += value;
+		relayed(call->regs, tid, number, 0, value);
+		relayed(call->regs, tid, number, 1, value);
+		return;
+	}
+	if (kind == MOVE) {
 		count->bytes += value;
 		moved(call, thread, tid, shape, &shape->ends[0], value);
-		if (kind == RELAY)
-			moved(call, thread, tid, shape, &shape->ends[1], value);
 		return;
 	}
 	if (kind == MAP_FILE && argument(call, shape->flags) & MAP_ANONYMOUS)
@@ -921,7 +941,7 @@ int on_exit(u64 *context)
 		count->failed++;
 		failed(number, -value);
 	} else {
-		count_call(&call, thread, tid, count, shape, value);
+		count_call(&call, thread, tid, number, count, shape, value);
 	}
 	if (here->recording && thread->entered_ns)
 		record(call.regs, number, value, tid);

@@ -17,6 +17,9 @@ use crate::event::Kind;
 /// Pieces of each kind at most, and the time after which no more are begun: a busy machine has to do with fewer.
 const PIECES: usize = 6;
 const BUDGET: Duration = Duration::from_millis(15);
+/// The part of a run of this length that may be spent on each cost: who waited for a short run does not wait for figures that
+/// hardly matter to it. At least one piece of each kind is measured.
+const PART_OF_RUN: u32 = 20;
 /// Length of a piece with ticks, and of the time between two ticks in it: faster than any real clock, to be seen.
 const TICK_PIECE: Duration = Duration::from_millis(1);
 const TICK_PERIOD_NS: u64 = 50_000;
@@ -36,8 +39,9 @@ pub struct SelfTest {
     pub lost: u64,
 }
 
-/// Measures. Whatever cannot be tried is absent in the result.
-pub fn self_test(rights: &Rights) -> SelfTest {
+/// Measures. Whatever cannot be tried is absent in the result. `run`: how long the run took that it is for, once that is known.
+pub fn self_test(rights: &Rights, run: Option<Duration>) -> SelfTest {
+    let budget = run.map_or(BUDGET, |run| (run / PART_OF_RUN).min(BUDGET));
     let mut result = SelfTest::default();
     if !rights.switches {
         return result;
@@ -47,7 +51,7 @@ pub fn self_test(rights: &Rights) -> SelfTest {
         scope
             .spawn(|| {
                 pin_to_this_cpu();
-                (switch_cost(rights), rights.kernel_stacks.then(tick_cost).flatten())
+                (switch_cost(rights, budget), rights.kernel_stacks.then(|| tick_cost(budget)).flatten())
             })
             .join()
     });
@@ -78,7 +82,7 @@ fn pin_to_this_cpu() {
 }
 
 /// Cost of a switch, and records lost; `None` where pipes or events cannot be had.
-fn switch_cost(rights: &Rights) -> Option<(Option<f64>, u64)> {
+fn switch_cost(rights: &Rights, budget: Duration) -> Option<(Option<f64>, u64)> {
     let (mut to_read, mut to_write) = std::io::pipe().ok()?;
     let (mut back_read, mut back_write) = std::io::pipe().ok()?;
     let (tell, told) = std::sync::mpsc::channel();
@@ -111,7 +115,7 @@ fn switch_cost(rights: &Rights) -> Option<(Option<f64>, u64)> {
         let (mut plain, mut recorded) = (Duration::MAX, Duration::MAX);
         let mut switches = 0u64;
         let (begin, mut pieces) = (Instant::now(), 0);
-        while pieces < PIECES && begin.elapsed() < BUDGET {
+        while pieces < PIECES && (pieces == 0 || begin.elapsed() < budget) {
             pieces += 1;
             recorder.switches(false);
             plain = plain.min(round_trips(ROUND_TRIPS)?);
@@ -132,7 +136,7 @@ fn switch_cost(rights: &Rights) -> Option<(Option<f64>, u64)> {
 }
 
 /// Cost of a tick with a kernel stack.
-fn tick_cost() -> Option<f64> {
+fn tick_cost(budget: Duration) -> Option<f64> {
     let role = Role::Clock { period_ns: TICK_PERIOD_NS };
     let cpu = u32::try_from(rustix::thread::sched_getcpu()).ok();
     let event = attr::open(role, Some(0), cpu, false, Start::Later).ok()?;
@@ -141,7 +145,7 @@ fn tick_cost() -> Option<f64> {
     let (mut plain, mut ticked) = (0u64, 0u64);
     let mut ticks = 0u64;
     let (begin, mut pieces) = (Instant::now(), 0);
-    while pieces < PIECES && begin.elapsed() < BUDGET {
+    while pieces < PIECES && (pieces == 0 || begin.elapsed() < budget) {
         pieces += 1;
         plain = plain.max(calls_in(TICK_PIECE));
         let ring = rings.first_mut()?;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use iowhy_core::profile::{
     CallPattern, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Process, Profile,
@@ -90,7 +91,7 @@ impl EventLoop<'_> {
         let io = self.state.counted.total();
         self.told_of_those_left(end, adoption);
         if self.command {
-            self.measure_costs();
+            self.measure_costs(Some(Duration::from_nanos(end_ns.saturating_sub(self.state.start_ns))));
         }
         self.profile(Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, file })
     }

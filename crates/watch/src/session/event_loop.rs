@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use iowhy_core::profile::{IoCounters, Limitation, Tier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -141,7 +142,7 @@ impl<'a> EventLoop<'a> {
     /// measured when the command has ended, and the first decisions rest on usual costs.
     pub(super) fn open(&mut self, roots: &Roots<'_>) {
         if !matches!(roots, Roots::Command(_)) {
-            self.measure_costs();
+            self.measure_costs(None);
         }
         let threads: Vec<(u32, u32)> = match roots {
             Roots::Command(pid) => vec![(*pid, *pid)],
@@ -242,10 +243,10 @@ impl<'a> EventLoop<'a> {
         self.observer = Some(observer);
     }
 
-    /// Measures what recording costs on this machine, where it is allowed at all.
-    pub(super) fn measure_costs(&mut self) {
+    /// Measures what recording costs on this machine, where it is allowed at all. `run`: the length of the run, once it is over.
+    pub(super) fn measure_costs(&mut self, run: Option<Duration>) {
         if self.rights.switches {
-            self.self_test = perf::self_test(&self.rights);
+            self.self_test = perf::self_test(&self.rights, run);
         }
     }
 
