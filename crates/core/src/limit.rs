@@ -25,6 +25,17 @@ pub enum LimitId {
 }
 
 impl LimitId {
+    /// All limits.
+    pub const ALL: [LimitId; 7] = [
+        LimitId::Cpu,
+        LimitId::OneThread,
+        LimitId::Depth,
+        LimitId::CopyBandwidth,
+        LimitId::Device,
+        LimitId::Throttle,
+        LimitId::Unknown,
+    ];
+
     /// The stable identifier, as in the JSON output.
     pub fn id(self) -> &'static str {
         match self {

@@ -128,6 +128,7 @@ methods! {
     PwriteDsync = "pwrite-dsync", "pwrite(2) on a descriptor opened with O_DSYNC";
     PwriteFsync = "pwrite-fsync", "pwrite(2) and fsync(2)";
     PwriteFdatasync = "pwrite-fdatasync", "pwrite(2) and fdatasync(2)";
+    PwriteEndFdatasync = "pwrite-end-fdatasync", "pwrite(2), and one fdatasync(2) at the end of each slice, within its time";
     MmapStore = "mmap-store", "store into a shared mapping and msync(MS_SYNC) the range";
     Fallocate = "fallocate", "fallocate(2) of the range: allocation without data";
     Sg = "sg", "SCSI READ BUFFER through /dev/sg*, indirect: kernel buffer, then copy to user memory";
@@ -145,7 +146,17 @@ impl Method {
     /// Whether the method can only write.
     pub fn write_only(self) -> bool {
         use Method::*;
-        matches!(self, Write | Pwrite | PwriteDsync | PwriteFsync | PwriteFdatasync | MmapStore | Fallocate)
+        matches!(
+            self,
+            Write
+                | Pwrite
+                | PwriteDsync
+                | PwriteFsync
+                | PwriteFdatasync
+                | PwriteEndFdatasync
+                | MmapStore
+                | Fallocate
+        )
     }
 
     /// Whether the method can carry out writes at all.
@@ -192,6 +203,7 @@ impl Method {
                 | PwriteDsync
                 | PwriteFsync
                 | PwriteFdatasync
+                | PwriteEndFdatasync
                 | Sg
         )
     }

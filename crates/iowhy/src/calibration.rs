@@ -1,8 +1,9 @@
 //! The fitted model of a path: its target, the length of the slices, the analysis, and a model measured on request.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use iowhy_core::environment::Environment;
 use iowhy_core::estimate::Unit;
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
@@ -10,7 +11,7 @@ use iowhy_core::warning::Warning;
 use iowhy_path::analysis::{self, Analysis};
 use iowhy_path::plan::{PathPlan, plan};
 use iowhy_path::targets::calibration_targets;
-use iowhy_probe::campaign::{self, Effort, Outcome};
+use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::target::{self, Needs, Target};
 use iowhy_probe::{environment, interrupt};
 
@@ -79,11 +80,10 @@ pub(crate) fn readable_target(
     Ok(target)
 }
 
-/// Stretches or shrinks every slice so that [`ROUNDS`] rounds fit in the time that is left. Preparing a slice
-/// (threads, mappings, cache state) costs time that no slice shows; it is reckoned as a quarter.
+/// Stretches or shrinks every slice so that [`ROUNDS`] rounds fit in the time that is left.
 pub(crate) fn fit_slices(plan: &mut PathPlan<'_>, left: Duration) {
     let round: Duration = plan.cells.iter().map(|cell| cell.bounds.wall).sum();
-    let wanted = left.as_secs_f64() * 0.75 / f64::from(ROUNDS);
+    let wanted = left.as_secs_f64() * MEASURING_SHARE / f64::from(ROUNDS);
     let factor = (wanted / round.as_secs_f64().max(1e-3)).clamp(0.1, MAX_STRETCH);
     for cell in &mut plan.cells {
         cell.bounds.wall = cell.bounds.wall.mul_f64(factor).max(Duration::from_micros(500));
@@ -101,12 +101,71 @@ pub(crate) fn analyse(
     ruler: &RulerRecord,
     seed: u64,
 ) -> Analysis {
-    let context = analysis::Context {
+    analysis::analyse(plan, outcome, &context(target, &environment::environment(target), ruler, seed))
+}
+
+fn context<'a>(
+    target: &'a Target,
+    environment: &'a Environment,
+    ruler: &RulerRecord,
+    seed: u64,
+) -> analysis::Context<'a> {
+    analysis::Context {
         target,
-        environment: &environment::environment(target),
+        environment,
         memcpy: ruler.copy_per_byte.map(|e| e.reciprocal(1e9, Unit::BytesPerSecond)),
         page_bytes: rustix::param::page_size() as u64,
         seed,
-    };
-    analysis::analyse(plan, outcome, &context)
+    }
 }
+
+/// Measures the cells of borderline limits further, until these are decided, cannot be decided by more rounds, or the time
+/// is over. Says whether anything was added to the outcome, which began at `begun`.
+pub(crate) fn decide_limits(
+    plan: &PathPlan<'_>,
+    outcome: &mut Outcome,
+    analysis: &Analysis,
+    (target, ruler, seed): (&Target, &RulerRecord, u64),
+    (begun, until): (Instant, Instant),
+    progress: &Progress,
+) -> bool {
+    let environment = environment::environment(target);
+    let context = context(target, &environment, ruler, seed);
+    let mut open = analysis.limits.as_ref().map_or_else(Vec::new, |limits| limits.open.clone());
+    let mut rounds = 0;
+    while !open.is_empty() && rounds < MAX_FURTHER_ROUNDS && !interrupt::requested() {
+        let indexes = plan.deciding(&open);
+        let cells: Vec<Cell<'_>> = indexes.iter().map(|index| plan.cells[*index].clone()).collect();
+        let left = until.saturating_duration_since(Instant::now());
+        // Virtual time takes none.
+        if target.script().is_none() && left < round_time(&cells) {
+            break;
+        }
+        let effort = Effort {
+            min_rounds: 1,
+            max_rounds: 1,
+            time: left,
+            precision: 0.0,
+            seed: seed + u64::from(rounds),
+        };
+        let after = begun.elapsed();
+        let more = campaign::run(&cells, effort, &mut |p| {
+            progress.at(1.0, until.saturating_duration_since(Instant::now()), p.cell);
+        });
+        outcome.append(&indexes, more, after);
+        rounds += 1;
+        let limits = analysis::limits(plan, outcome, &context, analysis.model.as_ref());
+        open = limits.map_or_else(Vec::new, |limits| limits.open);
+    }
+    rounds > 0
+}
+
+/// What a round of these cells takes, preparation included.
+fn round_time(cells: &[Cell<'_>]) -> Duration {
+    cells.iter().map(|cell| cell.bounds.wall).sum::<Duration>().div_f64(MEASURING_SHARE)
+}
+
+/// Rounds that a borderline limit gets at most.
+const MAX_FURTHER_ROUNDS: u32 = 100;
+/// Part of a round that is measured; the rest prepares slices (threads, mappings, cache state).
+const MEASURING_SHARE: f64 = 0.75;

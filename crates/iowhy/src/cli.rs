@@ -92,7 +92,7 @@ pub enum Command {
     /// Profile a running process: where its time goes, and what would help
     Attach(AttachArgs),
 
-    /// Print the manual page of a finding; without ID, a list of all findings
+    /// Explain a finding or a word of a screen; without WORD, list all findings
     Explain(ExplainArgs),
 
     /// Miss-ratio curves of a trace: the share of requests that miss a cache, by policy and size
@@ -175,9 +175,9 @@ pub enum ColorWhen {
 /// Options of `explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A finding, such as `sync-per-write`
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
+    /// A finding, such as `sync-per-write`, or a word of a screen: a layer, limit, column or verdict
+    #[arg(value_name = "WORD")]
+    pub words: Vec<String>,
 }
 
 /// Options of `schema`.

@@ -137,17 +137,11 @@ pub(crate) fn observe(
     seed: u64,
     meaning: &Arc<Analyzer>,
 ) -> Result<Option<(CellRun, Profile)>, String> {
-    let again = Cell {
-        key: cell.key.clone(),
-        arms: cell.arms.clone(),
-        bounds: cell.bounds,
-        listed: cell.listed.clone(),
-    };
     let table = Arc::clone(meaning);
     let observer = Observer::start(&[this_thread()], TIER, move |kernel: &[&str]| table.on_path(kernel))
         .map_err(|problem| problem.to_string())?;
     let effort = Effort { min_rounds: 1, max_rounds: MAX_SLICES, time: PER_CELL, precision: 0.0, seed };
-    let outcome = campaign::run(std::slice::from_ref(&again), effort, &mut |_| {});
+    let outcome = campaign::run(std::slice::from_ref(cell), effort, &mut |_| {});
     let profile = observer.stop().map_err(|problem| problem.to_string())?;
     let run = outcome.cells.into_iter().flatten().next().filter(|run| run.failure.is_none());
     Ok(run.map(|run| (run, profile)))

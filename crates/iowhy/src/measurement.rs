@@ -51,6 +51,7 @@ pub(crate) fn record(targets: &[&Target], ruler: RulerRecord, outcome: &Outcome,
         model_notes: Vec::new(),
         held_out: Vec::new(),
         methods: Vec::new(),
+        faster: Vec::new(),
         cross_check_limitation: None,
     }
 }

@@ -14,11 +14,12 @@ use iowhy_probe::target::Target;
 
 use crate::calibration::CalibrationRun;
 use crate::costs::{Costs, Layers, all_rounds};
+use crate::faster::{self, Faster};
 use crate::fit::{self, Fit, FitOptions, HeldOut};
 use crate::limit::{self, Evidence, Limits};
 use crate::methods::{self, MethodTable};
 use crate::per_request;
-use crate::plan::{HELD_OUT_BLOCK_BYTES, LimitCell, PathPlan, Role};
+use crate::plan::{HELD_OUT_BLOCK_BYTES, LimitCell, PathPlan, Role, WRITE_CACHED, WRITE_DIRECT};
 use crate::reconcile::{self, ReconcileContext};
 
 /// What is known beside the cells.
@@ -55,6 +56,8 @@ pub struct Analysis {
     pub limits: Option<Limits>,
     /// The methods of reading, one table per cache state, each with `pread` as its reference.
     pub methods: Vec<MethodTable>,
+    /// What is faster beyond noise.
+    pub faster: Vec<Faster>,
 }
 
 /// Explains the cells of a plan.
@@ -69,11 +72,21 @@ pub fn analyse(plan: &PathPlan<'_>, outcome: &Outcome, context: &Context<'_>) ->
         analysis.held_out = fitted.held_out;
         analysis.model = Some(fitted.model);
     }
-    if !matches!(context.target.facts.kind, TargetKind::CharDevice | TargetKind::Null) {
-        analysis.limits = Some(limit::limits(&cells.evidence(analysis.model.as_ref())));
-    }
+    analysis.limits = limits(plan, outcome, context, analysis.model.as_ref());
     analysis.methods = cells.methods();
+    analysis.faster = cells.faster(&analysis.methods);
     analysis
+}
+
+/// What limits each kind of read, by the costs of a fitted model; `None` for targets without bytes.
+pub fn limits(
+    plan: &PathPlan<'_>,
+    outcome: &Outcome,
+    context: &Context<'_>,
+    model: Option<&StackModel>,
+) -> Option<Limits> {
+    let bytes = !matches!(context.target.facts.kind, TargetKind::CharDevice | TargetKind::Null);
+    bytes.then(|| limit::limits(&Cells { plan, outcome, context }.evidence(model)))
 }
 
 /// What the calibration cells of `plan` give for splitting the cells `swept` of another plan; `harness` is the cell that
@@ -210,6 +223,16 @@ impl<'a> Cells<'a> {
             facts: Some(&self.context.target.facts),
             read_ahead_bytes: self.context.environment.read_ahead_bytes,
         }
+    }
+
+    /// What is faster beyond noise, of cells that are what they claim.
+    fn faster(&self, methods: &[MethodTable]) -> Vec<Faster> {
+        let context = self.reconcile_context();
+        let ok = |run: &&CellRun| reconcile::verdict(run, &context) == reconcile::Verdict::Ok;
+        let limit =
+            |wanted: LimitCell| self.with_role(move |role| *role == Role::Limit(wanted)).next().filter(ok);
+        let labelled = |wanted: &str| self.with_role(|role| role.label() == Some(wanted)).next().filter(ok);
+        faster::faster(&limit, [labelled(WRITE_CACHED), labelled(WRITE_DIRECT)], methods)
     }
 
     /// Methods of reading. A mislabelled cell (zeros from an unwritten extent) is left out, and so is a table without

@@ -10,6 +10,7 @@ pub mod change;
 pub mod costs;
 pub mod cross_check;
 pub mod facts;
+pub mod faster;
 pub mod fit;
 pub mod ledger;
 pub mod limit;

@@ -14,6 +14,7 @@ use iowhy_probe::target::Target;
 
 use crate::calibration::CalibrationCell;
 use crate::facts::is_scsi_generic;
+use crate::limit::Question;
 
 /// Why a cell is in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,26 @@ pub enum LimitCell {
     RandomThreads,
 }
 
+impl LimitCell {
+    /// The question whose limit it decides.
+    pub fn question(self) -> Question {
+        match self {
+            LimitCell::CachedSmall | LimitCell::CachedSmallThreads | LimitCell::CachedLarge => {
+                Question::Cached
+            }
+            LimitCell::ColdSequential
+            | LimitCell::ColdSequentialThreads
+            | LimitCell::DirectSequential
+            | LimitCell::DirectSequentialDeep => Question::Sequential,
+            LimitCell::RandomOne
+            | LimitCell::RandomHalf
+            | LimitCell::RandomDeep
+            | LimitCell::RandomFull
+            | LimitCell::RandomThreads => Question::Random,
+        }
+    }
+}
+
 /// What the lower calibration cells read.
 #[derive(Debug)]
 pub struct CalibrationTargets {
@@ -89,6 +110,12 @@ impl PathPlan<'_> {
         self.roles.get(key).map_or(&[], Vec::as_slice)
     }
 
+    /// Indexes of the cells that decide the limits of these questions.
+    pub fn deciding(&self, questions: &[Question]) -> Vec<usize> {
+        let decides = |role: &Role| matches!(role, Role::Limit(cell) if questions.contains(&cell.question()));
+        (0..self.cells.len()).filter(|i| self.roles(&self.cells[*i].key).iter().any(decides)).collect()
+    }
+
     /// Keys and labels of the canonical requests, in the order of the plan.
     pub fn canonical(&self) -> Vec<(String, &'static str)> {
         let labels = |cell: &Cell<'_>| {
@@ -116,9 +143,16 @@ const DEEP: usize = 32;
 /// Block sizes that are measured but not fitted; the model predicts them and the error is printed.
 pub const HELD_OUT_BLOCK_BYTES: [u64; 2] = [8 << 10, 128 << 10];
 
+/// Label of sequential writes through the cache.
+pub const WRITE_CACHED: &str = "write 1 MiB, sync at end";
+/// Label of sequential writes past the cache.
+pub const WRITE_DIRECT: &str = "direct write 1 MiB";
+
 const SMALL: u64 = 4 << 10;
 const LARGE: u64 = 1 << 20;
 const STREAM: u64 = 128 << 10;
+/// Bytes written through the cache before the fdatasync of a slice.
+const STRETCH_BYTES: u64 = 32 * LARGE;
 const METHOD_BYTES: u64 = 64 << 10;
 /// Methods of reading are compared with the data used: without that a mapping would seem to cost nothing.
 const METHOD_TOUCH: Touch = Touch::Line;
@@ -236,9 +270,14 @@ impl<'a> Builder<'a> {
         }
         let mut workload = workload;
         workload.seed = self.seed.wrapping_add(self.plan.cells.len() as u64);
-        // A cold block may be read once; a mapped page faults once.
+        // A cold block may be read once; a mapped page faults once. What a slice leaves dirty takes time beyond its wall
+        // bound to write back.
         let once = workload.state == CacheState::Cold || workload.method.mapped();
-        let requests = if once { workload.blocks() / workload.threads as u64 } else { u64::MAX };
+        let requests = match workload.method {
+            Method::PwriteEndFdatasync => STRETCH_BYTES / workload.block_bytes,
+            _ if once => workload.blocks() / workload.threads as u64,
+            _ => u64::MAX,
+        };
         self.plan.cells.push(Cell {
             key: key.to_owned(),
             arms: vec![(workload, target)],
@@ -422,13 +461,31 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A small durable write, only ever on a scratch file.
+    /// Writes, only ever on a scratch file: in sequence through the cache and past it, and a small durable one.
     fn writes(&mut self, target: &'a Target, areas: Areas) {
-        let mut w = Workload::reads(Method::PwriteFdatasync, CacheState::None, SMALL, areas.cold_bytes);
-        w.direction = Direction::Write;
-        w.region_offset = areas.cold_offset;
-        w.pattern = Pattern::Permuted;
-        self.add("write-sync-4k", Role::Canonical("write 4 KiB + fdatasync"), 40, w, target);
+        let write = |method, bytes| {
+            let mut w = Workload::reads(method, CacheState::None, bytes, areas.cold_bytes / bytes * bytes);
+            w.direction = Direction::Write;
+            w.region_offset = areas.cold_offset;
+            w
+        };
+        self.add(
+            "write-seq-1m",
+            Role::Canonical(WRITE_CACHED),
+            40,
+            write(Method::PwriteEndFdatasync, LARGE),
+            target,
+        );
+        let alignment = target.facts.direct_alignment_bytes.unwrap_or(1).max(1);
+        let bypasses = !target.facts.memory_backed && target.facts.direct_supported != Some(false);
+        if bypasses && LARGE.is_multiple_of(alignment) {
+            let mut direct = write(Method::Direct, LARGE);
+            direct.state = CacheState::Direct;
+            self.add("write-direct-1m", Role::Canonical(WRITE_DIRECT), 40, direct, target);
+        }
+        let mut durable = write(Method::PwriteFdatasync, SMALL);
+        durable.pattern = Pattern::Permuted;
+        self.add("write-sync-4k", Role::Canonical("write 4 KiB + fdatasync"), 40, durable, target);
     }
 
     /// A SCSI generic device: READ BUFFER moves the device's own buffer, so that no medium is involved.

@@ -25,7 +25,7 @@ use crate::runner::{self, Arm, Bounds};
 use crate::target::{OpenMode, Target};
 
 /// One cell of a plan. Several arms run side by side from one barrier.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Cell<'a> {
     /// Stable key, unique in the plan.
     pub key: String,
@@ -73,6 +73,37 @@ pub struct Outcome {
     pub rounds: u32,
     /// Whether an interrupt ended it.
     pub interrupted: bool,
+}
+
+impl Outcome {
+    /// Appends further rounds of the cells with these indexes, begun `after` the first round of this outcome.
+    pub fn append(&mut self, indexes: &[usize], more: Outcome, after: Duration) {
+        let first = self.rounds_of(indexes);
+        for (index, runs) in indexes.iter().zip(more.cells) {
+            let Some(known) = self.cells.get_mut(*index) else { continue };
+            for (known, run) in known.iter_mut().zip(runs) {
+                let later = |sample: Sample| Sample {
+                    round: first + sample.round,
+                    start_ns: sample.start_ns.saturating_add(after.as_nanos() as u64),
+                    ..sample
+                };
+                known.samples.extend(run.samples.into_iter().map(later));
+                known.latency.merge(&run.latency);
+                known.state_check = StateCheck::worst([known.state_check.clone(), run.state_check]);
+                known.failure = known.failure.take().or(run.failure);
+                let new = run.dropped.into_iter().filter(|note| !known.dropped.contains(note));
+                let new: Vec<String> = new.collect();
+                known.dropped.extend(new);
+            }
+        }
+        self.interrupted |= more.interrupted;
+    }
+
+    /// The number of the next round of these cells.
+    fn rounds_of(&self, indexes: &[usize]) -> u32 {
+        let runs = indexes.iter().filter_map(|index| self.cells.get(*index)).flatten();
+        runs.flat_map(|run| &run.samples).map(|sample| sample.round + 1).max().unwrap_or(self.rounds)
+    }
 }
 
 /// Measures a plan.
@@ -383,6 +414,34 @@ mod tests {
         w.pattern = Pattern::Random;
         let share = repeated_share(&w, 1000);
         assert!((share - 0.368).abs() < 0.05, "{share}");
+    }
+
+    #[test]
+    fn further_rounds_are_numbered_after_the_first_ones() {
+        let target = Target::scripted(Script::from_spec("scripted").unwrap());
+        let workload = Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 20);
+        let bounds = Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX };
+        let cell = |key: &str| Cell {
+            key: key.to_owned(),
+            arms: vec![(workload.clone(), &target)],
+            bounds,
+            listed: None,
+        };
+        let cells = [cell("a"), cell("b")];
+        let rounds =
+            |n| Effort { min_rounds: n, max_rounds: n, time: Duration::MAX, precision: 0.0, seed: 1 };
+        let mut outcome = run(&cells, rounds(3), &mut |_| {});
+        let once: u64 = outcome.cells[1][0].latency.count();
+        for _ in 0..2 {
+            let more = run(&cells[1..], rounds(2), &mut |_| {});
+            outcome.append(&[1], more, Duration::from_secs(9));
+        }
+        let numbers = |cell: usize| -> Vec<u32> {
+            outcome.cells[cell][0].samples.iter().map(|sample| sample.round).collect()
+        };
+        assert_eq!((numbers(0), numbers(1)), (vec![0, 1, 2], vec![0, 1, 2, 3, 4, 5, 6]));
+        assert!(outcome.cells[1][0].samples[3].start_ns >= 9_000_000_000);
+        assert!(outcome.cells[1][0].latency.count() > 2 * once);
     }
 
     #[test]

@@ -1,11 +1,9 @@
-//! `iowhy explain [ID]`: the manual page of a finding, or all findings with a line each.
+//! `iowhy explain [WORD]`: the manual page of a finding, the meaning of a word of a screen, or all findings with a line each.
 
 use std::fmt::Write as _;
 
 use anstyle::Style;
 use iowhy_core::finding::FindingId;
-use iowhy_core::layer::Layer;
-use iowhy_core::limit::LimitId;
 use iowhy_core::problem::Problem;
 
 use crate::analyzer;
@@ -13,7 +11,8 @@ use crate::cli::{ExplainArgs, OutputArgs};
 use crate::ending::Ending;
 use crate::output::{self, Outputs};
 use crate::record::Kind;
-use crate::record::lists::{FindingEntry, Listed, Offer};
+use crate::record::lists::{FindingEntry, Listed, Offer, WordEntry};
+use crate::screen::words::{self, Word};
 use iowhy_view::terminal::wrap::{MAX_WIDTH, MIN_WIDTH, wrap};
 
 const BOLD: Style = Style::new().bold();
@@ -21,68 +20,80 @@ const BOLD: Style = Style::new().bold();
 /// Runs the command.
 ///
 /// # Errors
-/// A refusal for an ID that is none; outputs that cannot be written.
+/// A refusal for a word that is not known; outputs that cannot be written.
 pub fn run(args: &ExplainArgs, options: &OutputArgs) -> Result<Ending, Problem> {
-    let chosen: Vec<FindingId> = match &args.id {
-        Some(text) => vec![find(text)?],
-        None => FindingId::ALL.to_vec(),
+    let width = output::width().clamp(MIN_WIDTH, MAX_WIDTH);
+    let topic = match args.words.as_slice() {
+        [] => Topic::Findings(FindingId::ALL),
+        words => topic(&words.join(" "))?,
     };
     let outputs = Outputs::open(options)?;
-    let width = output::width().clamp(MIN_WIDTH, MAX_WIDTH);
-    let screen = match chosen.as_slice() {
-        [one] => page(*one, width),
-        all => list(all, width),
+    let (screen, offer) = match topic {
+        Topic::Findings([one]) => (page(*one, width), findings(&[*one])),
+        Topic::Findings(all) => (list(all, width), findings(all)),
+        Topic::Words(words) => (described(&words, width), Offer::Words { words: entries(&words) }),
     };
-    let findings: Vec<_> = chosen
-        .iter()
-        .map(|id| FindingEntry {
-            id: *id,
-            claim: analyzer::claim(*id),
-            manual: analyzer::manual(*id),
-            repairable: id.is_repairable(),
-        })
-        .collect();
-    let record = Listed::new(Kind::List, "explain", Offer::Findings { findings });
-    outputs.finish(&screen, &record)?;
+    outputs.finish(&screen, &Listed::new(Kind::List, "explain", offer))?;
     Ok(Ending::done())
 }
 
-/// Layers and limits are on the screens too; `explain` has no pages for them.
-fn word_of_a_screen(wanted: &str) -> Option<(&'static str, &'static str)> {
-    if Layer::ALL.iter().any(|layer| layer.id() == wanted) {
-        return Some((
-            "a layer of the I/O path",
-            "a report shows its share of the time; `iowhy explain` lists the findings",
-        ));
-    }
-    let limit: Result<LimitId, _> = serde_json::from_value(wanted.into());
-    limit.is_ok().then_some((
-        "a limit of the path report",
-        "the lines below it on the screen are its evidence; `iowhy explain` lists the findings",
-    ))
+fn findings(ids: &[FindingId]) -> Offer {
+    let entry = |id: &FindingId| FindingEntry {
+        id: *id,
+        claim: analyzer::claim(*id),
+        manual: analyzer::manual(*id),
+        repairable: id.is_repairable(),
+    };
+    Offer::Findings { findings: ids.iter().map(entry).collect() }
 }
 
-/// The finding of this name.
-fn find(text: &str) -> Result<FindingId, Problem> {
-    let wanted = text.to_lowercase().replace(['_', ' '], "-");
-    if let Some(id) = FindingId::ALL.iter().find(|id| id.id() == wanted) {
-        return Ok(*id);
+fn entries(words: &[&'static Word]) -> Vec<WordEntry> {
+    let entry = |word: &&'static Word| WordEntry { word: word.word, kind: word.kind.id(), text: word.text };
+    words.iter().map(entry).collect()
+}
+
+/// What a word stands for.
+#[derive(Debug, PartialEq)]
+enum Topic {
+    Findings(&'static [FindingId]),
+    Words(Vec<&'static Word>),
+}
+
+/// The finding of this name, or the word of a screen.
+fn topic(text: &str) -> Result<Topic, Problem> {
+    let wanted = words::normal(text);
+    if let Some(at) = FindingId::ALL.iter().position(|id| id.id() == wanted) {
+        return Ok(Topic::Findings(&FindingId::ALL[at..=at]));
     }
-    if let Some((what, hint)) = word_of_a_screen(&wanted) {
-        return Err(Problem::refused(format!("`explain {text}`: this is {what}, not a finding")).hint(hint));
+    let found = words::find(text);
+    if !found.is_empty() {
+        return Ok(Topic::Words(found));
     }
-    let words: Vec<&str> = wanted.split('-').filter(|word| word.len() >= 3).collect();
-    let near: Vec<String> = FindingId::ALL
-        .iter()
-        .filter(|id| words.iter().any(|word| id.id().contains(word)))
-        .map(|id| format!("`{}`", id.id()))
-        .collect();
+    let parts: Vec<&str> = wanted.split('-').filter(|word| word.len() >= 3).collect();
+    let known = FindingId::ALL.iter().map(|id| id.id()).chain(words::WORDS.iter().map(|word| word.word));
+    let near = known.filter(|known| parts.iter().any(|part| words::normal(known).contains(part)));
+    let mut near: Vec<String> = near.map(|id| format!("`{id}`")).collect();
+    near.dedup();
+    near.truncate(MAX_NEAR);
     let hint = if near.is_empty() {
-        "`iowhy explain` lists all of them".to_owned()
+        "`iowhy explain` lists the findings; layers, limits, columns and verdicts are explained by their word on the screen"
+            .to_owned()
     } else {
-        format!("did you mean {}? `iowhy explain` lists all", near.join(" or "))
+        format!("did you mean {}? `iowhy explain` lists the findings", near.join(" or "))
     };
-    Err(Problem::refused(format!("`explain {text}`: there is no such finding")).hint(hint))
+    Err(Problem::refused(format!("`explain {text}`: there is no such finding and no such word")).hint(hint))
+}
+
+/// Names that a hint proposes.
+const MAX_NEAR: usize = 4;
+
+/// Each meaning of a word: what kind of word it is, and its text.
+fn described(words: &[&'static Word], width: usize) -> String {
+    let one = |word: &&'static Word| {
+        let heading = format!("{BOLD}{}{BOLD:#}  {}\n", word.word, word.kind.about());
+        heading + &wrap(word.text, width, "  ", "  ")
+    };
+    words.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
 /// All of them.
@@ -94,7 +105,7 @@ fn list(ids: &[FindingId], width: usize) -> String {
         let entry = wrap(analyzer::claim(*id), width, &name, &" ".repeat(name.len()));
         text.push_str(&entry.replacen(id.id(), &format!("{BOLD}{}{BOLD:#}", id.id()), 1));
     }
-    text.push_str("`iowhy explain ID` prints the manual page of one\n");
+    text.push_str("`iowhy explain WORD` prints the manual page of one, or explains a layer, limit, column or verdict of a screen\n");
     text
 }
 
@@ -158,7 +169,7 @@ mod tests {
         let text = anstream::adapter::strip_str(&list(FindingId::ALL, 100)).to_string();
         for id in FindingId::ALL {
             assert!(text.contains(&format!("{} ", id.id())) && !analyzer::claim(*id).is_empty());
-            assert_eq!(find(id.id()), Ok(*id));
+            assert!(matches!(topic(id.id()), Ok(Topic::Findings([one])) if one == id));
             for width in [40, 80] {
                 let page = anstream::adapter::strip_str(&page(*id, width)).to_string();
                 assert!(page.contains(id.id()) && !page.contains("**") && !page.contains("```"), "{page}");
@@ -169,13 +180,24 @@ mod tests {
                 assert_eq!(words(&page.replace(['`', '#'], "")), words(&fences), "no word is lost: {page}");
             }
         }
-        assert_eq!(find("Sync_Per_Write"), Ok(FindingId::SyncPerWrite));
+        assert_eq!(topic("Sync_Per_Write"), Ok(Topic::Findings(&[FindingId::SyncPerWrite])));
+    }
+
+    #[test]
+    fn a_word_of_a_screen_is_explained_in_every_sense() {
+        for text in ["depth", "Where it goes", "where-it-goes", "cpu-queue", "one_thread"] {
+            assert!(matches!(topic(text), Ok(Topic::Words(_))), "{text}");
+        }
+        let Ok(Topic::Words(device)) = topic("device") else { panic!("a layer and a limit") };
+        let text = anstream::adapter::strip_str(&described(&device, 60)).to_string();
+        assert!(text.contains("a layer") && text.contains("a limit"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
     }
 
     #[test]
     fn a_name_that_is_none_gets_the_nearest_ones() {
-        assert!(find("sync").unwrap_err().hint.unwrap().contains("`sync-per-write`"));
-        assert!(find("zzz").unwrap_err().hint.unwrap().contains("lists all"));
-        assert!(find("").is_err());
+        assert!(topic("sync").unwrap_err().hint.unwrap().contains("`sync-per-write`"));
+        assert!(topic("zzz").unwrap_err().hint.unwrap().contains("lists the findings"));
+        assert!(topic("").is_err());
     }
 }

@@ -9,6 +9,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::workload::{CacheState, Method};
 use iowhy_path::analysis::Analysis;
+use iowhy_path::limit::Question;
 use iowhy_path::methods::MethodTable;
 use iowhy_path::plan::{PathPlan, plan};
 use iowhy_path::targets;
@@ -16,7 +17,7 @@ use iowhy_probe::campaign::{self, Effort, Outcome};
 use iowhy_probe::interrupt;
 use iowhy_probe::target::Target;
 
-use crate::calibration::{MIN_ROUNDS, ROUNDS, analyse, fit_slices, readable_target};
+use crate::calibration::{MIN_ROUNDS, ROUNDS, analyse, decide_limits, fit_slices, readable_target};
 use crate::cli::{OutputArgs, PathArgs};
 use crate::cross_check::CrossCheckPlan;
 use crate::ending::Ending;
@@ -25,7 +26,9 @@ use crate::output::{self, Outputs};
 use crate::pending::Pending;
 use crate::plan::sweep;
 use crate::progress::Progress;
-use crate::record::{HeldOutRecord, MethodRecord, QuestionLimit, Record, RequestRecord, model_tables};
+use crate::record::{
+    FasterRecord, HeldOutRecord, MethodRecord, QuestionLimit, Record, RequestRecord, model_tables,
+};
 use crate::ruler;
 use crate::screen;
 use iowhy_view::document::Detail;
@@ -34,6 +37,8 @@ use iowhy_view::document::Detail;
 const DEFAULT_TIME: Duration = Duration::from_secs(30);
 /// Time kept back for looking at the target, fitting and printing.
 const MARGIN: Duration = Duration::from_millis(1500);
+/// Part of the time that is kept for rounds of borderline limits.
+const BORDERLINE_SHARE: f64 = 0.2;
 /// More rounds make no interval visibly narrower.
 const MAX_ROUNDS: u32 = 200;
 
@@ -70,33 +75,38 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         ))
         .hint("name a file of at least 4 KiB, better 16 MiB, or a directory"));
     }
-    let left = time.saturating_sub(begun.elapsed()).saturating_sub(MARGIN);
+    // Virtual time takes none: the same script must give the same slices.
+    let looked = if target.script().is_some() { Duration::ZERO } else { begun.elapsed() };
+    let left = time.saturating_sub(looked).saturating_sub(MARGIN);
     let is_canonical = |i: usize| plan.roles(&plan.cells[i].key).iter().any(|role| role.label().is_some());
     let profiling = CrossCheckPlan::make(&plan.cells, is_canonical, left);
     let after = profiling.takes();
     let left = left.saturating_sub(after);
-    fit_slices(&mut plan, left);
-    // A time that the user chose is used up.
+    let rest = left.mul_f64(BORDERLINE_SHARE);
+    fit_slices(&mut plan, left - rest);
     let effort = Effort {
         min_rounds: MIN_ROUNDS,
         max_rounds: if args.time.is_some() { MAX_ROUNDS } else { ROUNDS },
-        time: left,
+        time: left - rest,
         precision: 0.0,
         seed,
     };
-    let measuring = left.as_secs_f64() / (left + after).as_secs_f64().max(f64::MIN_POSITIVE);
-    let outcome = campaign::run(&plan.cells, effort, &mut |p| {
+    let measuring = (left - rest).as_secs_f64() / (left + after).as_secs_f64().max(f64::MIN_POSITIVE);
+    let started = Instant::now();
+    let mut outcome = campaign::run(&plan.cells, effort, &mut |p| {
         progress.at(p.share * measuring, p.remaining + after, p.cell);
     });
+    let mut analysis = analyse(&plan, &outcome, &target, &ruler, seed);
+    let until = (started, started + left);
+    if decide_limits(&plan, &mut outcome, &analysis, (&target, &ruler, seed), until, &progress) {
+        analysis = analyse(&plan, &outcome, &target, &ruler, seed);
+    }
     let watched = profiling.run(&plan.cells, seed, &progress);
     drop(progress);
 
-    let analysis = analyse(&plan, &outcome, &target, &ruler, seed);
     let mut record = measurement::record(&targets, ruler, &outcome, seed);
     record.warnings.extend(warnings);
-    if let Some(save) = save {
-        save_model(save, analysis.model.as_ref())?;
-    }
+    let saved = save.map_or(Ok(()), |save| save_model(save, analysis.model.as_ref()));
     let (model, harness) = (analysis.model.clone(), analysis.harness);
     fill(&mut record, &plan, &outcome, analysis);
     let cells = plan.cells.iter().zip(&outcome.cells);
@@ -109,6 +119,8 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let detail = if args.verbose { Detail::Verbose } else { Detail::Screen };
     let screen = screen::text(&screen::measured::path::chapter(&record, detail), output::width());
     outputs.finish(&screen, &record)?;
+    // The report stands also where the model could not be saved.
+    saved?;
     Ok(ending)
 }
 
@@ -133,11 +145,15 @@ fn fill(record: &mut Record, plan: &PathPlan<'_>, outcome: &Outcome, mut analysi
     }
     if let Some(limits) = analysis.limits {
         record.limit = Some(limits.headline);
-        let questions =
-            [("cached", limits.cached), ("sequential", limits.sequential), ("random", limits.random)];
-        let question = |(name, limit): (&str, Limit)| QuestionLimit { question: name.to_owned(), limit };
+        let questions = [
+            (Question::Cached, limits.cached),
+            (Question::Sequential, limits.sequential),
+            (Question::Random, limits.random),
+        ];
+        let question = |(of, limit): (Question, Limit)| QuestionLimit { question: of.id().to_owned(), limit };
         record.limits = questions.into_iter().map(question).collect();
     }
+    record.faster = analysis.faster.into_iter().map(FasterRecord::from).collect();
     record.methods = analysis.methods.into_iter().flat_map(methods).collect();
     record.model_residual_percent = analysis.residual_percent;
     record.model_notes = analysis.notes;

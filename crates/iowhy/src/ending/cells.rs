@@ -30,26 +30,46 @@ fn interrupted_after(cells: &[CellRecord]) -> Problem {
 
 /// The reason where cells failed: how many, which is the first, and why.
 pub(crate) fn failed_cells(cells: &[CellRecord]) -> Option<Problem> {
-    let mut failed = cells.iter().filter(|cell| cell.verdict == "failed");
-    let first = failed.next()?;
-    let n = 1 + failed.count();
+    let failed: Vec<&CellRecord> =
+        cells.iter().filter(|cell| cell.verdict == CellVerdict::Failed.id()).collect();
+    let first = failed.first()?;
     let why = first.failure.as_deref().unwrap_or("no request was completed");
-    let message = format!("{n} of {} cells failed: {} on `{}`: {why}", cells.len(), first.key, first.target);
+    let message = format!(
+        "{} of {} cells failed: {} on `{}`: {why}{}",
+        failed.len(),
+        cells.len(),
+        first.key,
+        first.target,
+        others(&failed)
+    );
     Some(Problem::failed(message).hint("`iowhy bench` with the options of that cell measures it alone"))
 }
 
+/// The keys of the cells after the first.
+fn others(cells: &[&CellRecord]) -> String {
+    let keys: Vec<&str> = cells.iter().skip(1).take(MAX_KEYS).map(|cell| cell.key.as_str()).collect();
+    let more = cells.len().saturating_sub(1 + keys.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    if keys.is_empty() { String::new() } else { format!("; also {}{more}", keys.join(", ")) }
+}
+
+/// Cells that a reason names beside the first.
+const MAX_KEYS: usize = 4;
+
 /// The reason where cells were not what they claim, e.g. read from the cache where it says cold.
 fn mislabelled_cells(cells: &[CellRecord]) -> Option<Problem> {
-    let mut mislabelled = cells.iter().filter(|cell| cell.verdict == CellVerdict::Mislabelled.id());
-    let first = mislabelled.next()?;
-    let n = 1 + mislabelled.count();
+    let mislabelled: Vec<&CellRecord> =
+        cells.iter().filter(|cell| cell.verdict == CellVerdict::Mislabelled.id()).collect();
+    let first = mislabelled.first()?;
     let message = format!(
-        "{n} of {} cells {}: {} on `{}`: {}",
+        "{} of {} cells {}: {} on `{}`: {}{}",
+        mislabelled.len(),
         cells.len(),
-        if n == 1 { "was not what it claims" } else { "were not what they claim" },
+        if mislabelled.len() == 1 { "was not what it claims" } else { "were not what they claim" },
         first.key,
         first.target,
-        first.bytes_verdict
+        first.why_not_ok(),
+        others(&mislabelled)
     );
     Some(Problem::failed(message).hint(
         "the other cells stand; other processes on the device or little free memory can cause it: run it again when \
@@ -85,6 +105,10 @@ mod tests {
         for word in [name.as_str(), "1 of ", "was not what it claims", "half of it came from the cache"] {
             assert!(one.contains(word), "{one}");
         }
+        let mut twin = record.clone();
+        twin.cells.extend_from_within(..1);
+        twin.cells.last_mut().unwrap().key = "second".to_owned();
+        assert!(reason(&twin).unwrap().contains("also second"), "{twin:?}");
         record.cells[0].verdict = "failed".to_owned();
         record.cells[0].failure = Some("input/output error".to_owned());
         record.interrupted = true;

@@ -39,6 +39,11 @@ pub enum Offer {
         /// Findings, in the order of their list.
         findings: Vec<FindingEntry>,
     },
+    /// `explain WORD`, for a word of a screen
+    Words {
+        /// Its meanings.
+        words: Vec<WordEntry>,
+    },
     /// `trace formats`
     Formats {
         /// Formats of trace files.
@@ -86,6 +91,17 @@ pub struct FindingEntry {
     pub manual: &'static str,
     /// Whether `prove` has a repair for it.
     pub repairable: bool,
+}
+
+/// A meaning of a word of a screen.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WordEntry {
+    /// The word.
+    pub word: &'static str,
+    /// `layer`, `limit`, `column`, `verdict`, `row` or `line`.
+    pub kind: &'static str,
+    /// What it means.
+    pub text: &'static str,
 }
 
 /// A format of trace files.

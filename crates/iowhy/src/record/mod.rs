@@ -24,8 +24,8 @@ pub mod watch;
 
 pub use kind::Kind;
 pub use path::{
-    CellRecord, HeldOutRecord, LatencyRecord, MethodRecord, QuestionLimit, Record, RequestRecord,
-    RulerRecord, Seen, model_tables,
+    CellRecord, FasterRecord, HeldOutRecord, LatencyRecord, MethodRecord, QuestionLimit, Record,
+    RequestRecord, RulerRecord, Seen, model_tables,
 };
 
 /// Version of the record format.

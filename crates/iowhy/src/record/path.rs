@@ -14,6 +14,7 @@ use iowhy_core::stats;
 use iowhy_core::summary::Summary;
 use iowhy_core::warning::Warning;
 use iowhy_path::cross_check::CrossCheck;
+use iowhy_path::faster::Faster;
 use iowhy_path::reconcile::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,9 @@ pub struct Record {
     /// The cost of each access method relative to `pread`, within rounds.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub methods: Vec<MethodRecord>,
+    /// Changes that are faster beyond noise, the greatest gain of each question first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub faster: Vec<FasterRecord>,
     /// Why no cell has a stack-sampling cross-check, where one was possible in principle.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cross_check_limitation: Option<String>,
@@ -273,6 +277,28 @@ pub struct MethodRecord {
     pub cpu_over_pread: Option<Estimate>,
 }
 
+/// A change that is faster beyond noise: the whole interval of its gain is above 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FasterRecord {
+    /// `random reads`, `sequential reads`, `cached reads` or `sequential writes`.
+    pub question: String,
+    /// The change, for people.
+    pub change: String,
+    /// Key of the cell with the change.
+    pub key: String,
+    /// Key of the cell without it.
+    pub than: String,
+    /// Throughput with the change over throughput without it, paired within rounds.
+    pub gain: Estimate,
+}
+
+impl From<Faster> for FasterRecord {
+    fn from(found: Faster) -> FasterRecord {
+        let Faster { question, change, key, than, gain } = found;
+        FasterRecord { question: question.to_owned(), change, key, than, gain }
+    }
+}
+
 impl CellRecord {
     /// The interval of a layer; `None` where it was not kept.
     pub fn layer(&self, id: Layer) -> Option<&LayerEstimate> {
@@ -296,6 +322,14 @@ impl CellRecord {
             Some("it is mislabelled".to_owned())
         } else {
             None
+        }
+    }
+
+    /// Why its verdict is not `ok`: what was seen of its cache state, else of its bytes.
+    pub fn why_not_ok(&self) -> &str {
+        match &self.state_check {
+            StateCheck::Violated { reason } | StateCheck::Inconclusive { reason } => reason,
+            _ => &self.bytes_verdict,
         }
     }
 

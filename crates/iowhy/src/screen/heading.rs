@@ -19,7 +19,7 @@ pub(crate) struct Target {
 pub(crate) fn target(facts: &TargetFacts, environment: &Environment) -> Target {
     let destroyed = facts.overwritten.is_some();
     let what = match facts.kind {
-        TargetKind::Scratch => "a scratch file in it, now removed",
+        TargetKind::Scratch => "scratch file, now removed",
         TargetKind::File if destroyed => "file, written over by this run: its data is lost",
         TargetKind::File => "file, read only",
         TargetKind::BlockDevice if destroyed => "block device, written over by this run: its data is lost",
@@ -56,14 +56,6 @@ fn stripe(facts: &StripeFacts) -> String {
 
 /// The path below the target, where there is one, and the machine, a line each.
 pub(crate) fn machine(environment: &Environment) -> Vec<String> {
-    let mut path: Vec<String> = Vec::new();
-    if let Some(fs) = &environment.file_system {
-        path.push(fs.clone());
-    }
-    if let Some(device) = &environment.device {
-        let model = environment.device_model.as_ref().map(|m| format!(" ({m})")).unwrap_or_default();
-        path.push(format!("on {device}{model}"));
-    }
     let mut settings = Vec::new();
     if let Some(scheduler) = &environment.scheduler {
         settings.push(format!("scheduler {scheduler}"));
@@ -74,7 +66,7 @@ pub(crate) fn machine(environment: &Environment) -> Vec<String> {
     if let Some(throttle) = &environment.throttle {
         settings.push(format!("throttle {throttle}"));
     }
-    let first = [path.join(" "), settings.join(", ")];
+    let first = [path(environment), settings.join(", ")];
     let first: Vec<&String> = first.iter().filter(|s| !s.is_empty()).collect();
     let mut lines = Vec::new();
     if !first.is_empty() {
@@ -93,4 +85,19 @@ pub(crate) fn machine(environment: &Environment) -> Vec<String> {
         Bytes(environment.memory_bytes / (1 << 20) * (1 << 20))
     ));
     lines
+}
+
+/// File system and device: `ext4 on vda (virtio_blk)`; may be empty.
+fn path(environment: &Environment) -> String {
+    let model = environment.device_model.as_ref().map(|m| format!(" ({m})")).unwrap_or_default();
+    let device = environment.device.as_ref().map(|device| format!("on {device}{model}"));
+    environment.file_system.iter().cloned().chain(device).collect::<Vec<_>>().join(" ")
+}
+
+/// What a reader must know of the path in a line: file system, device, read-ahead, throttle.
+pub(crate) fn short(environment: &Environment) -> String {
+    let read_ahead = environment.read_ahead_bytes.map(|bytes| format!("read-ahead {}", Bytes(bytes)));
+    let throttle = environment.throttle.as_ref().map(|throttle| format!("throttle {throttle}"));
+    let path = Some(path(environment)).filter(|path| !path.is_empty());
+    path.into_iter().chain(read_ahead).chain(throttle).collect::<Vec<_>>().join(", ")
 }

@@ -22,6 +22,7 @@ pub mod trace;
 pub mod tree;
 pub mod trial;
 pub mod watch;
+pub(crate) mod words;
 
 use iowhy_view::document::Chapter;
 use iowhy_view::terminal;

@@ -43,12 +43,21 @@ fn options_beside_the_wrong_question_are_refused_by_name() {
 }
 
 #[test]
-fn words_of_a_screen_are_not_taken_for_findings() {
-    for (word, what) in [("one-thread", "a limit"), ("depth", "a limit"), ("cpu-queue", "a layer")] {
-        let ran = iowhy(&["explain", word]);
-        assert_refused(&ran, word);
-        assert!(ran.stderr.contains(what) && !ran.stderr.contains("did you mean"), "{ran:?}");
+fn words_of_a_screen_are_explained() {
+    for (words, what) in [
+        (&["one-thread"] as &[&str], "a limit"),
+        (&["depth"], "a limit"),
+        (&["cpu-queue"], "a layer"),
+        (&["where", "it", "goes"], "a column"),
+        (&["mislabelled"], "a verdict"),
+    ] {
+        let ran = iowhy(&[&["explain"], words].concat()).done();
+        assert!(ran.stdout.starts_with(&words.join(" ")) && ran.stdout.contains(what), "{ran:?}");
     }
+    let json = iowhy(&["explain", "device", "--json", "-"]).done().json();
+    let kinds: Vec<&str> =
+        json["words"].as_array().unwrap().iter().map(|w| w["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["layer", "limit"]);
 }
 
 #[test]

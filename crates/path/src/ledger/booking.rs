@@ -218,6 +218,13 @@ impl Booking<'_> {
             None => 0.0,
         };
         self.layers.add(Layer::Device, 0.0, device);
+        if w.method == Method::PwriteEndFdatasync && device > 0.0 {
+            self.notes.push(
+                "device: one fdatasync waits for many requests at once, so its wait is not divided: device, block and \
+                 journal together"
+                    .into(),
+            );
+        }
         let held = stack_request_ns(sample).zip(device_request_ns(sample));
         let held = held.map_or(0.0, |(stack, below)| (stack - below).clamp(0.0, left - device));
         self.layers.add(Layer::Block, 0.0, held);
@@ -262,5 +269,12 @@ fn device_expected(w: &Workload) -> bool {
 
 /// Whether a call of this method ends only when the data is on stable storage.
 pub(crate) fn waits_for_storage(method: Method) -> bool {
-    matches!(method, Method::PwriteDsync | Method::PwriteFsync | Method::PwriteFdatasync | Method::MmapStore)
+    matches!(
+        method,
+        Method::PwriteDsync
+            | Method::PwriteFsync
+            | Method::PwriteFdatasync
+            | Method::PwriteEndFdatasync
+            | Method::MmapStore
+    )
 }

@@ -34,6 +34,7 @@ pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
         M::PreadEnd => plain(&[Call, Filesystem]),
         // /dev/null and /dev/zero have no cache below them.
         m if character && m.copies() => Path { calls: 1.0, extra_vfs: 1.0, layers: &[Call], note: None },
+        M::Direct if w.direction.writes() => noted(1.0, 0.0, DIRECT, WRITES),
         M::Direct => plain(DIRECT),
         M::Uring if w.state == CacheState::Direct => plain(DIRECT),
         M::UringIopoll => noted(
@@ -72,7 +73,7 @@ pub(super) fn path(w: &Workload, kind: Option<TargetKind>) -> Option<Path> {
             noted(2.0, 1.0, CACHED, "the first, refused call is booked as an empty one")
         }
         M::PwriteFsync | M::PwriteFdatasync => noted(2.0, 1.0, CACHED, WRITES),
-        M::Write | M::Pwrite | M::PwriteDsync => noted(1.0, 0.0, CACHED, WRITES),
+        M::Write | M::Pwrite | M::PwriteDsync | M::PwriteEndFdatasync => noted(1.0, 0.0, CACHED, WRITES),
         M::MmapStore => noted(
             1.0,
             1.0,

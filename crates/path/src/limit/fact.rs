@@ -52,6 +52,11 @@ impl Fact {
         self
     }
 
+    /// The claim in words.
+    pub(super) fn claim(&self) -> &str {
+        &self.words
+    }
+
     fn counting(mut self, printed: &[&Estimate]) -> Fact {
         for e in printed {
             self.rounds = widest(self.rounds, Some((e.n, e.n)));

@@ -20,7 +20,7 @@ use crate::reconcile::ReconcileContext;
 
 use self::fact::Fact;
 pub use self::rules::CLEARANCE;
-use self::rules::Ruling;
+use self::rules::{Near, Ruling};
 use self::sequential::Streams;
 
 /// What was measured. Every cell is optional; a rule without its cells does not decide.
@@ -62,6 +62,28 @@ pub struct Evidence<'a> {
     pub random_threads: Option<&'a CellRun>,
 }
 
+/// What a limit is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Reads from the page cache.
+    Cached,
+    /// Sequential reads from the device.
+    Sequential,
+    /// Small random reads from the device.
+    Random,
+}
+
+impl Question {
+    /// The stable identifier, as in the JSON output.
+    pub fn id(self) -> &'static str {
+        match self {
+            Question::Cached => "cached",
+            Question::Sequential => "sequential",
+            Question::Random => "random",
+        }
+    }
+}
+
 /// The three questions and the headline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
@@ -73,6 +95,8 @@ pub struct Limits {
     pub sequential: Limit,
     /// What limits small random reads from the device.
     pub random: Limit,
+    /// Questions that narrower intervals can decide.
+    pub open: Vec<Question>,
 }
 
 /// The headline: what an ordinary program, which keeps one request in flight, meets first. A throttle found by any
@@ -84,8 +108,13 @@ pub fn limit(evidence: &Evidence<'_>) -> Limit {
 
 /// All verdicts.
 pub fn limits(evidence: &Evidence<'_>) -> Limits {
-    let (cached, sequential, random): (Limit, Limit, Limit) =
-        (cached(evidence).into(), sequential(evidence).into(), random(evidence).into());
+    let verdicts = [
+        (Question::Cached, cached(evidence)),
+        (Question::Sequential, sequential(evidence)),
+        (Question::Random, random(evidence)),
+    ];
+    let open = verdicts.iter().filter(|(_, verdict)| verdict.open).map(|(question, _)| *question).collect();
+    let [cached, sequential, random] = verdicts.map(|(_, verdict)| Limit::from(verdict));
     let rate =
         |cell: Option<&CellRun>| cell.and_then(|c| median(c, bytes_per_second)).unwrap_or(f64::INFINITY);
     let mut questions = [
@@ -98,7 +127,7 @@ pub fn limits(evidence: &Evidence<'_>) -> Limits {
     let decided = || questions.iter().find(|q| q.1.id != LimitId::Unknown);
     // Of questions that are all open the slowest speaks for itself: what others leave open is no evidence for it.
     let headline = throttled.or_else(decided).unwrap_or(&questions[0]).1.clone();
-    Limits { headline, cached, sequential, random }
+    Limits { headline, cached, sequential, random, open }
 }
 
 fn cached(e: &Evidence<'_>) -> Verdict {
@@ -190,10 +219,9 @@ fn device_shared(question: &str, cells: &[Option<&CellRun>], e: &Evidence<'_>) -
     let evidence = rules::device_shared(cells, &e.bytes);
     (!evidence.is_empty()).then(|| Verdict {
         id: LimitId::Unknown,
-        sentence: format!(
-            "{question}: limit unknown: another program uses the device; repeat it when the device is idle."
-        ),
+        sentence: format!("{question}: limit unknown: device contention."),
         evidence,
+        open: false,
     })
 }
 
@@ -202,6 +230,8 @@ struct Verdict {
     id: LimitId,
     sentence: String,
     evidence: Vec<Fact>,
+    /// Whether narrower intervals can decide it.
+    open: bool,
 }
 
 impl From<Verdict> for Limit {
@@ -210,19 +240,19 @@ impl From<Verdict> for Limit {
     }
 }
 
-/// The first rule that holds; else `unknown` with what came near and what was not measured. `shared` says that
-/// other processes used the CPUs: then more rounds would not help.
+/// The first rule that holds; else `unknown` with what came near, what would decide it, and what was not measured. `shared`
+/// says that other processes used the CPUs: then more rounds would not help.
 fn decide(question: &str, shared: Option<Fact>, rulings: Vec<(LimitId, Ruling)>) -> Verdict {
-    let mut near = Vec::new();
+    let mut near: Vec<(LimitId, Near)> = Vec::new();
     let mut missing = Vec::new();
     let mut failed: Vec<(Vec<&str>, Fact)> = Vec::new();
     for (id, ruling) in rulings {
         match ruling {
             Ruling::Holds(mut evidence) => {
-                evidence.append(&mut near);
-                return Verdict { id, sentence: sentence(question, id), evidence };
+                evidence.extend(near.into_iter().map(near_fact));
+                return Verdict { id, sentence: sentence(question, id), evidence, open: false };
             }
-            Ruling::Near(fact) => near.push(fact.preceded_by(&format!("near {}: ", id.id()))),
+            Ruling::Near(fact) => near.push((id, fact)),
             Ruling::Fails(fact) => {
                 // Of what is ruled out the claim is enough.
                 let fact = fact.short();
@@ -236,18 +266,27 @@ fn decide(question: &str, shared: Option<Fact>, rulings: Vec<(LimitId, Ruling)>)
             }
         }
     }
-    let why = match (near.is_empty(), missing.is_empty()) {
-        (true, false) => "a measurement is missing",
-        _ if shared.is_some() => "another program uses the CPUs; repeat it on an idle machine",
-        (false, _) => "a measurement is too near its threshold; more rounds would decide",
-        (true, true) => "none of the known limits fits",
+    let open = shared.is_none() && near.iter().any(|(_, near)| near.open);
+    let why = match (near.first(), missing.is_empty()) {
+        (None, false) => "a measurement is missing".to_owned(),
+        _ if shared.is_some() => "CPU contention".to_owned(),
+        (Some((id, near)), _) => format!("borderline for {}: {}; {}", id.id(), near.fact.claim(), near.needs),
+        (None, true) => match failed.last() {
+            Some((_, fact)) => format!("no known limit fits: {}", fact.claim()),
+            None => "no known limit fits".to_owned(),
+        },
     };
     let failed = failed.into_iter().map(|(ids, fact)| match ids.as_slice() {
         [id] => fact.preceded_by(&format!("not {id}: ")),
         ids => fact.preceded_by(&format!("neither {}: ", ids.join(" nor "))),
     });
-    let evidence = near.into_iter().chain(shared).chain(missing).chain(failed).collect();
-    Verdict { id: LimitId::Unknown, sentence: format!("{question}: limit unknown: {why}."), evidence }
+    let near = near.into_iter().map(near_fact);
+    let evidence = near.chain(shared).chain(missing).chain(failed).collect();
+    Verdict { id: LimitId::Unknown, sentence: format!("{question}: limit unknown: {why}."), evidence, open }
+}
+
+fn near_fact((id, near): (LimitId, Near)) -> Fact {
+    near.fact.preceded_by(&format!("near {}: ", id.id()))
 }
 
 fn sentence(question: &str, id: LimitId) -> String {

@@ -46,9 +46,20 @@ pub(super) enum Ruling {
     /// Its claim does not hold, because of this.
     Fails(Fact),
     /// This is too near the threshold.
-    Near(Fact),
+    Near(Near),
     /// This was not measured.
     Missing(Fact),
+}
+
+/// A ratio too near its threshold.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Near {
+    /// The ratio and its threshold in words.
+    pub(super) fact: Fact,
+    /// What would decide it.
+    pub(super) needs: String,
+    /// Whether a narrower interval can decide it.
+    pub(super) open: bool,
 }
 
 /// Where an interval lies to a threshold.
@@ -76,6 +87,8 @@ pub(super) struct Condition {
     fact: Fact,
     /// The threshold in words, as it belongs behind a fact that is too near to it.
     threshold: String,
+    /// How many times narrower the interval must be; `None` where the value itself is at the threshold.
+    narrower: Option<f64>,
 }
 
 impl Condition {
@@ -96,7 +109,24 @@ impl Condition {
         } else {
             format!(", threshold {words} ±{}", percent(CLEARANCE))
         };
-        Condition { above, side: side(e, threshold), fact, threshold: threshold_words }
+        let distance = (e.value - threshold).abs();
+        let arm = if e.value > threshold { e.value - e.low } else { e.high - e.value };
+        let narrower = (distance > threshold * CLEARANCE).then(|| arm / distance);
+        Condition { above, side: side(e, threshold), fact, threshold: threshold_words, narrower }
+    }
+
+    fn near(&self) -> Near {
+        let needs = match self.narrower {
+            // One tenth on top: an interval that ends on the threshold does not decide.
+            Some(factor) => {
+                format!(
+                    "an interval {:.1}x narrower would decide (a quieter machine, longer `--time`)",
+                    factor * 1.1
+                )
+            }
+            None => format!("it is within {} of the threshold, where no rule decides", percent(CLEARANCE)),
+        };
+        Near { fact: self.fact.clone().followed_by(&self.threshold), needs, open: self.narrower.is_some() }
     }
 
     fn holds(&self) -> bool {
@@ -110,7 +140,7 @@ pub(super) fn all(conditions: Vec<Condition>) -> Ruling {
         return Ruling::Fails(c.fact.clone());
     }
     if let Some(c) = conditions.iter().find(|c| c.side == Side::Near) {
-        return Ruling::Near(c.fact.clone().followed_by(&c.threshold));
+        return Ruling::Near(c.near());
     }
     Ruling::Holds(conditions.into_iter().map(|c| c.fact).collect())
 }

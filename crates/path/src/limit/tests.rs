@@ -207,18 +207,49 @@ fn a_busy_machine_does_not_decide_about_cached_reads() {
 }
 
 #[test]
-fn more_rounds_are_not_advised_where_the_cpus_are_shared() {
-    let ask = |delay| {
-        let [one, two] = crowded(900.0, 100.0, [delay; 2]);
+fn a_borderline_limit_says_what_is_known_and_what_would_decide() {
+    let ask = |busy, delay| {
+        let [one, two] = crowded(busy, 1000.0 - busy, [delay; 2]);
         let e = Evidence { cpus: 4, cached_small: Some(&one), ..Evidence::default() };
-        limits(&Evidence { cached_small_threads: Some(&two), ..e }).cached
+        let limits = limits(&Evidence { cached_small_threads: Some(&two), ..e });
+        (limits.cached, limits.open)
     };
-    let idle = ask(10.0);
-    assert!(idle.id == LimitId::Unknown && idle.sentence.contains("more rounds"), "{idle:?}");
-    let shared = ask(100.0);
-    assert!(shared.sentence.contains("another program uses the CPUs"), "{shared:?}");
-    assert!(!shared.sentence.contains("more rounds"), "{shared:?}");
+    let (at, open) = ask(900.0, 10.0);
+    assert!(
+        at.id == LimitId::Unknown && open.is_empty(),
+        "no rounds decide a value at the threshold: {at:?}"
+    );
+    let known = "borderline for one-thread: one thread is on the CPU for 90.00 % [90.00, 90.00] of its time, threshold 90 %";
+    assert!(at.sentence.contains(known) && at.sentence.contains("within 2 % of the threshold"), "{at:?}");
+    let (shared, open) = ask(900.0, 100.0);
+    assert!(shared.sentence.contains("CPU contention") && open.is_empty(), "{shared:?}");
     assert!(shared.evidence.iter().any(|e| e.contains("wait for a CPU for 9.")), "{shared:?}");
+}
+
+#[test]
+fn a_wide_interval_leaves_its_question_open_and_says_how_much_narrower_it_must_be() {
+    // A second thread gives 1.0 to 1.8 times the throughput: a median of 1.4 whose interval holds 1.2.
+    let one = cell(CacheState::Warm, 4096, 1, 800.0, 5.0);
+    let mut two = cell(CacheState::Warm, 4096, 2, 800.0, 5.0);
+    for (i, sample) in two.samples.iter_mut().enumerate() {
+        for ns in [&mut sample.thread_ns, &mut sample.wall_ns, &mut sample.cpu_ns] {
+            *ns = *ns * 20 / (10 + i as u64);
+        }
+    }
+    let e = Evidence {
+        cpus: 4,
+        cached_small: Some(&one),
+        cached_small_threads: Some(&two),
+        ..Evidence::default()
+    };
+    let limits = limits(&e);
+    assert_eq!(limits.open, [Question::Cached], "{limits:?}");
+    let sentence = &limits.cached.sentence;
+    assert!(
+        sentence.contains("borderline for one-thread") && sentence.contains("x narrower would decide"),
+        "{sentence}"
+    );
+    assert!(!sentence.contains("more rounds"), "{sentence}");
 }
 
 #[test]
@@ -238,7 +269,7 @@ fn a_device_that_works_for_another_program_is_not_our_limit() {
     assert_eq!(ask(1.2).random.id, LimitId::Depth);
     let shared = ask(4.0);
     assert_eq!(shared.random.id, LimitId::Unknown);
-    assert!(shared.random.sentence.contains("another program uses the device"), "{shared:?}");
+    assert!(shared.random.sentence.contains("device contention"), "{shared:?}");
     assert_eq!(shared.random.evidence.len(), 2, "both cells: {shared:?}");
     assert!(
         shared.random.evidence.iter().all(|e| e.contains("for another program") && e.chars().count() <= 106)

@@ -9,7 +9,7 @@ use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::{stats, units};
 
 use super::fact::Fact;
-use super::rules::{MOSTLY, Ruling, Side, missing, side, wait_share};
+use super::rules::{MOSTLY, Near, Ruling, Side, missing, side, wait_share};
 use crate::per_request::{
     bytes_per_second, device_request_ns, estimate, requests_per_second, rounds, wait_ns,
 };
@@ -51,10 +51,10 @@ fn one(run: &CellRun, configured: Option<&str>) -> Ruling {
     }
     let Some(plateau) = Plateau::of(run) else {
         return match configured {
-            Some(words) => Ruling::Near(Fact::new(
+            Some(words) => Ruling::Near(not_sure(Fact::new(
                 format!("a throttle is set ({words}), but the rate shows no plateau in 4 rounds"),
                 &[],
-            )),
+            ))),
             None => Ruling::Fails(Fact::new("the rate shows no plateau over 4 rounds", &[])),
         };
     };
@@ -79,14 +79,20 @@ fn one(run: &CellRun, configured: Option<&str>) -> Ruling {
             signs.insert(0, steady);
             Ruling::Holds(signs)
         }
-        (None, false) => Ruling::Near(
+        (None, false) => Ruling::Near(not_sure(
             signs.into_iter().fold(steady.followed_by(", which is no round number"), Fact::beside),
-        ),
+        )),
         (Some(_), true) => {
             Ruling::Fails(steady.followed_by(", a round number, but nothing beside it says throttle"))
         }
         (None, true) => Ruling::Fails(steady),
     }
+}
+
+/// Signs of a throttle that are too few.
+fn not_sure(fact: Fact) -> Near {
+    let needs = "the configured limits of the device or the provider would decide".to_owned();
+    Near { fact, needs, open: false }
 }
 
 /// The later half of the rounds, and as many as an interval needs, when it holds still.

@@ -81,6 +81,12 @@ pub fn open(workload: &Workload, target: &Target) -> Result<Box<dyn HotAccess>, 
         Method::PwriteFdatasync => {
             boxed(Writer::new(fd(true, false)?, bytes, seed, WritePositioned::new(Durable::Data, direct))?)
         }
+        Method::PwriteEndFdatasync => boxed(Writer::new(
+            fd(true, false)?,
+            bytes,
+            seed,
+            WritePositioned::new(Durable::DataAtEnd, direct),
+        )?),
         Method::Fallocate => boxed(Writer::new(fd(true, false)?, 0, seed, Allocate::default())?),
         other => {
             return Err(Problem::refused(format!(

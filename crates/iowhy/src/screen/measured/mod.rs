@@ -5,10 +5,12 @@ pub(crate) mod cell;
 mod charts;
 mod cross_check;
 pub mod path;
+mod summary;
 
 use iowhy_core::layer::Layer;
 use iowhy_core::units;
-use iowhy_view::document::{Cell, Chapter, Detail, Section, Shape, Table};
+use iowhy_path::reconcile::Verdict as CellVerdict;
+use iowhy_view::document::{Cell, Chapter, Cut, Detail, Section, Shape, Table};
 use iowhy_view::piece::Piece;
 
 use super::{heading, members, surroundings};
@@ -51,7 +53,7 @@ fn begin(record: &Record, detail: Detail, sections: Vec<Section>) -> Chapter {
 }
 
 /// Cells with bars over their layers. On a narrow terminal columns give way: first the width of the bar, then CPU, then
-/// throughput. A page has a column for each layer.
+/// throughput. CPU is left to `--verbose`. A page has a column for each layer.
 fn layers(named: &Named<'_>, detail: Detail) -> Table {
     let ledgers = || named.iter().filter_map(|(_, cell)| cell.layers.as_ref());
     let used = Layer::ALL.into_iter().filter(|id| ledgers().any(|ledger| ledger.get(*id).total_ns() != 0.0));
@@ -67,9 +69,10 @@ fn layers(named: &Named<'_>, detail: Detail) -> Table {
             cell::time(cell, detail).into(),
             cell::throughput(cell, detail).into(),
             cell::cpu_per_byte(cell, detail).into(),
-            cell.layers
-                .as_ref()
-                .map_or_else(|| Cell::from(""), |ledger| Cell::Bar(Piece::from_ledger(ledger))),
+            cell.layers.as_ref().map_or_else(
+                || Cell::from(without_layers(cell)),
+                |ledger| Cell::Bar(Piece::from_ledger(ledger)),
+            ),
         ];
         row.extend(used.iter().map(|id| match (cell.layer(*id), &cell.layers) {
             (Some(layer), _) => Cell::from(units::estimate(&layer.time)),
@@ -80,7 +83,22 @@ fn layers(named: &Named<'_>, detail: Detail) -> Table {
         table.row(row);
     }
     let shape = |bar, without: &[&'static str]| Shape { bar, items: 0, without: without.to_vec() };
-    table.shapes =
-        vec![shape(22, &[]), shape(14, &[]), shape(14, &["CPU"]), shape(14, &["CPU", "throughput"])];
+    table.shapes = vec![
+        shape(22, &[]),
+        shape(14, &[]),
+        shape(22, &["CPU"]),
+        shape(14, &["CPU"]),
+        shape(14, &["CPU", "throughput"]),
+        shape(10, &["CPU", "throughput", "unexplained"]),
+    ];
+    if detail == Detail::Screen {
+        table.shapes.drain(..2);
+    }
+    table.cut = Some(Cut::End);
     table
+}
+
+/// Why a row has no layers, in a word.
+fn without_layers(cell: &CellRecord) -> &str {
+    if cell.verdict == CellVerdict::Ok.id() { "" } else { &cell.verdict }
 }

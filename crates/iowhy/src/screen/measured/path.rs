@@ -1,4 +1,5 @@
-//! The path report: canonical requests with their layers, limits, methods, cross-check, and the evidence.
+//! The path report: the verdict, canonical requests with their layers, what is faster, and a line on trust; with `--verbose`
+//! the evidence: latencies, limits, methods, layers, model, cross-check.
 
 use iowhy_core::cell::StateCheck;
 use iowhy_core::units::{self, Bytes};
@@ -6,121 +7,159 @@ use iowhy_path::reconcile::Verdict as CellVerdict;
 use iowhy_view::document::{Chapter, Detail, Part, Section, Spread, Table};
 
 use super::cell::shown;
-use super::{Named, cell, charts, cross_check, layers, members};
+use super::{Named, cell, charts, cross_check, heading, layers, members, summary};
 use crate::record::{CellRecord, MethodRecord, Record};
 
-/// Lines of evidence on a screen.
-const MAX_EVIDENCE: usize = 4;
+/// Reasons to doubt cells on a screen without `--verbose`, and cells that each names.
+const MAX_DOUBTS: usize = 2;
+const MAX_NAMES: usize = 3;
 
 /// The chapter.
 pub fn chapter(record: &Record, detail: Detail) -> Chapter {
     let by_key = |key: &str| record.cells.iter().find(|cell| cell.key == key);
     let named: Named<'_> =
         record.requests.iter().filter_map(|r| Some((r.label.clone(), by_key(&r.key)?))).collect();
-    let mut sections = Vec::new();
-    if detail.is_page() {
-        sections.push(Section::quiet("Limits", limits(record, detail)));
-    }
-    sections.push(Section::quiet("Where the time of a request goes", requests(record, &named, detail)));
-    let rows = named.iter().map(|(label, cell)| (label.clone(), cell.latency_ns.histogram.clone())).collect();
-    if !detail.is_page() {
-        sections.push(Section::new("", vec![Part::Spread(Spread { rows, percentiles: true })]));
+    let evidence = detail >= Detail::Verbose;
+    let mut sections = vec![
+        Section::quiet("Verdict", summary::verdict(record)),
+        Section::quiet("Where the time of a request goes", requests(record, &named, detail)),
+        Section::quiet("Faster", summary::faster(record, &cross_check::labels(&named), detail)),
+    ];
+    if evidence && !detail.is_page() {
+        let rows = named.iter().map(|(label, cell)| (label.clone(), cell.latency_ns.histogram.clone()));
+        sections
+            .push(Section::new("", vec![Part::Spread(Spread { rows: rows.collect(), percentiles: true })]));
     }
     let cold = named.iter().filter(|(_, cell)| cell.state != "warm");
     let cold: Vec<_> = cold.map(|(label, cell)| (label.clone(), cell.members.as_slice())).collect();
     sections.push(members::section(&cold));
-    sections.push(Section::new("", failures(record)));
-    if detail.is_page() {
-        sections.push(charts::sizes(record));
-    } else {
-        sections.push(Section::quiet("Limits", limits(record, detail)));
-    }
-    sections.extend(methods(record, detail));
-    if detail >= Detail::Verbose {
+    if evidence {
+        sections.push(Section::quiet("Limits", limits(record)));
+        if detail.is_page() {
+            sections.push(charts::sizes(record));
+        }
+        sections.extend(methods(record, detail));
         if !detail.is_page() {
             sections.push(cell::layers(&named));
         }
         sections.push(model(record));
-        sections.push(cross_check::section(&cross_check::labels(&named)));
+        let labels = cross_check::labels(&named);
+        sections.push(Section::quiet("Cross-check", cross_check::summary(record, &labels)));
+        sections.push(cross_check::section(&labels));
     }
     if detail.is_page() {
         sections.extend([charts::latencies(&named), charts::over_time(&named)]);
     }
-    sections.push(Section::quiet("Cross-check", trust(record, &named)));
-    super::begin(record, detail, sections)
+    let mut chapter = super::begin(record, detail, sections);
+    if !evidence {
+        // Who stands before the machine knows it.
+        let machine = heading::machine(&record.environment);
+        chapter.facts.retain(|fact| !machine.contains(fact));
+        let path = heading::short(&record.environment);
+        if !path.is_empty() && record.environments.is_empty() {
+            chapter.about = format!("{}, {path}", chapter.about);
+        }
+    }
+    chapter
 }
 
 fn requests(record: &Record, named: &Named<'_>, detail: Detail) -> Vec<Part> {
     if named.is_empty() {
         return vec![Part::Text("nothing was measured".to_owned())];
     }
-    let mark = |cell: &CellRecord| if cell.verdict == CellVerdict::Mislabelled.id() { " (!)" } else { "" };
-    let marked = named.iter().map(|(label, cell)| (format!("{label}{}", mark(cell)), *cell)).collect();
-    let mut parts = vec![
-        Part::Table(layers(&marked, detail)),
-        Part::Note(format!(
+    let marked: Named<'_> = named.iter().map(|(label, cell)| (mark(label, cell), *cell)).collect();
+    let mut parts = vec![Part::Table(layers(&marked, detail))];
+    if detail >= Detail::Verbose {
+        parts.push(Part::Note(format!(
             "medians of {} rounds, ± the longer arm of the 95 % interval; time is thread time per request",
-            record.rounds
-        )),
-    ];
-    for (label, cell) in &marked {
-        parts.push(Part::Remarks(remarks(label, cell)));
-        parts.extend(cell::drift(label, cell));
+            summary::rounds(record)
+        )));
+        parts.push(Part::Remarks(marked.iter().flat_map(|(label, cell)| notes(label, cell)).collect()));
+    } else if let Some((label, _)) = named.iter().find(|(_, cell)| !undivided(cell).is_empty()) {
+        parts.push(Part::Remarks(vec![format!("{label}: D is device, block and journal together")]));
+    }
+    parts.extend(doubts(record, &marked, detail));
+    if detail >= Detail::Verbose {
+        parts.extend(marked.iter().filter_map(|(label, cell)| cell::drift(label, cell)));
     }
     parts.extend(cell::interrupted(record).map(Part::Text));
     parts
 }
 
-/// Doubts about one row.
-fn remarks(label: &str, cell: &CellRecord) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(failure) = &cell.failure {
-        lines.push(format!("{label}: {failure}"));
-    } else if let StateCheck::Violated { reason } | StateCheck::Inconclusive { reason } = &cell.state_check {
-        lines.push(format!("{label}: {reason}"));
-    } else if cell.verdict != "ok" && cell.latency_ns.n > 0 {
-        lines.push(format!("{label}: {}", cell.bytes_verdict));
-    }
-    let notes = cell.layer_notes.iter().filter(|note| note.contains("not checked"));
-    lines.extend(notes.map(|note| format!("{label}: {note}")));
-    lines
+/// The name of a cell; with `(!)` where its figures are no evidence.
+fn mark(name: &str, cell: &CellRecord) -> String {
+    if is_bad(cell) { format!("{name} (!)") } else { name.to_owned() }
 }
 
-/// Cells beside the canonical ones that could not be measured, by reason.
-fn failures(record: &Record) -> Vec<Part> {
-    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+fn is_bad(cell: &CellRecord) -> bool {
+    [CellVerdict::Mislabelled.id(), CellVerdict::Failed.id()].contains(&cell.verdict.as_str())
+}
+
+/// What the layers of a row do not tell apart or could not check.
+fn notes(label: &str, cell: &CellRecord) -> Vec<String> {
+    let unchecked = cell.layer_notes.iter().filter(|note| note.contains("not checked"));
+    unchecked.chain(undivided(cell)).map(|note| format!("{label}: {note}")).collect()
+}
+
+fn undivided(cell: &CellRecord) -> Vec<&String> {
+    cell.layer_notes.iter().filter(|note| note.contains("not divided")).collect()
+}
+
+/// Cells that failed, are not what they claim, or could not be checked, by reason: the canonical ones, then those others
+/// that the exit code is 1 for.
+fn doubts(record: &Record, named: &Named<'_>, detail: Detail) -> Option<Part> {
     let canonical = |cell: &CellRecord| record.requests.iter().any(|request| request.key == cell.key);
-    for cell in record.cells.iter().filter(|cell| !canonical(cell)) {
-        let Some(reason) = &cell.failure else { continue };
-        match by_reason.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, keys)) => keys.push(&cell.key),
-            None => by_reason.push((reason, vec![&cell.key])),
+    let others = record.cells.iter().filter(|cell| is_bad(cell) && !canonical(cell));
+    let others = others.map(|cell| (mark(&cell.key, cell), cell));
+    let brief = detail < Detail::Verbose;
+    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, cell) in named.iter().cloned().chain(others) {
+        let Some(reason) = doubt(cell, brief) else { continue };
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((reason, vec![name])),
         }
     }
-    let line = |(reason, keys): (&str, Vec<&str>)| format!("not measured: {}: {reason}", keys.join(", "));
-    if by_reason.is_empty() {
-        Vec::new()
-    } else {
-        vec![Part::Remarks(by_reason.into_iter().map(line).collect())]
+    // What the exit code is 1 for comes first.
+    by_reason.sort_by_key(|(_, names)| !names[0].ends_with("(!)"));
+    let (reasons, most) = if brief { (MAX_DOUBTS, MAX_NAMES) } else { (usize::MAX, usize::MAX) };
+    let further = by_reason.len().saturating_sub(reasons);
+    let line = |(reason, names): (String, Vec<String>)| {
+        let more = names.len().saturating_sub(most);
+        let more = if more > 0 { format!("; {more} more") } else { String::new() };
+        let names: Vec<String> = names.into_iter().take(most).collect();
+        format!("{}{more}: {reason}", names.join("; "))
+    };
+    let mut lines: Vec<String> = by_reason.into_iter().take(reasons).map(line).collect();
+    if further > 0 {
+        let doubts = units::counted(further as u64, "further doubt", "further doubts");
+        lines.push(format!("{doubts}: -v shows all"));
     }
+    (!lines.is_empty()).then_some(Part::Remarks(lines))
 }
 
-/// The limit with its evidence, then the other questions.
-fn limits(record: &Record, detail: Detail) -> Vec<Part> {
+/// Why a cell is no evidence, or may be none. `brief` leaves out the figures of its bytes.
+fn doubt(cell: &CellRecord, brief: bool) -> Option<String> {
+    if let Some(failure) = &cell.failure {
+        return Some(format!("failed: {failure}"));
+    }
+    let unchecked = matches!(cell.state_check, StateCheck::Inconclusive { .. });
+    if cell.latency_ns.n == 0 || (cell.verdict == CellVerdict::Ok.id() && !unchecked) {
+        return None;
+    }
+    let why = cell.why_not_ok();
+    let why = if brief { why.split_once(": ").map_or(why, |(_, why)| why) } else { why };
+    Some(format!("{}: {why}", cell.verdict))
+}
+
+/// The limits with their evidence, that of the slowest question first.
+fn limits(record: &Record) -> Vec<Part> {
     let Some(limit) = &record.limit else { return Vec::new() };
-    let all = detail >= Detail::Verbose;
     let others = record.limits.iter().map(|question| &question.limit).filter(|other| *other != limit);
     let mut parts = Vec::new();
-    for (number, limit) in std::iter::once(limit).chain(others).enumerate() {
+    for limit in std::iter::once(limit).chain(others) {
         parts.push(Part::Lead(format!("limit: {}", limit.id.id()), limit.sentence.clone()));
-        // A line that begins so names what the limit is not.
-        let evidence = limit.evidence.iter().filter(|line| all || !line.starts_with("not "));
-        let most = match number {
-            _ if all => usize::MAX,
-            0 => MAX_EVIDENCE,
-            _ => 0,
-        };
-        parts.push(Part::List(evidence.take(most).cloned().collect()));
+        parts.push(Part::List(limit.evidence.clone()));
     }
     parts
 }
@@ -196,21 +235,129 @@ fn model(record: &Record) -> Section {
     Section::new("fitted costs (95 % intervals)", vec![Part::Table(table), Part::Remarks(lines)])
 }
 
-/// Overhead of iowhy, the greatest error of the model, and the cross-check.
-fn trust(record: &Record, named: &Named<'_>) -> Vec<Part> {
-    let mut notes = Vec::new();
-    if let Some(harness) = &record.ruler.harness_per_request {
-        notes.push(format!("overhead of iowhy {} per request", units::estimate(harness)));
+#[cfg(test)]
+pub(crate) mod tests {
+    use iowhy_core::limit::LimitId;
+    use iowhy_path::plan::{WRITE_CACHED, WRITE_DIRECT};
+    use iowhy_view::terminal::screen;
+    use iowhy_view::terminal::sparkline::Marks;
+
+    use super::*;
+    use crate::record::{FasterRecord, RequestRecord};
+
+    /// A report with all rows, as a directory has them.
+    pub(crate) fn full() -> Record {
+        let mut record: Record =
+            serde_json::from_str(include_str!("../../../tests/command/records/1/path.json")).unwrap();
+        let rows = [
+            ("write-seq-1m", WRITE_CACHED),
+            ("write-direct-1m", WRITE_DIRECT),
+            ("write-sync-4k", "write 4 KiB + fdatasync"),
+        ];
+        for (key, label) in rows {
+            let mut cell = record.cells[4].clone();
+            cell.key = key.to_owned();
+            record.cells.push(cell);
+            record.requests.push(RequestRecord { key: key.to_owned(), label: label.to_owned() });
+        }
+        let gain = record.cells[0].time_per_request.unwrap();
+        for question in ["random reads", "sequential reads", "cached reads", "sequential writes"] {
+            for change in ["32 in flight", "2 threads", "direct, 1 MiB, 4 in flight"] {
+                record.faster.push(FasterRecord {
+                    question: question.to_owned(),
+                    change: change.to_owned(),
+                    key: "a".to_owned(),
+                    than: "b".to_owned(),
+                    gain: iowhy_core::estimate::Estimate { value: 4.34, low: 3.97, high: 4.84, ..gain },
+                });
+            }
+        }
+        record
     }
-    let error = |held: &&crate::record::HeldOutRecord| held.error_percent.abs();
-    if let Some(worst) = record.held_out.iter().max_by(|a, b| error(a).total_cmp(&error(b))) {
-        notes.push(format!(
-            "error of the model at held-out block sizes: at most {:.0} % ({} {})",
-            error(&worst),
-            worst.calibration_cell,
-            Bytes(worst.block_bytes)
-        ));
+
+    fn lines(record: &Record, detail: Detail, width: usize) -> Vec<String> {
+        let text = screen(&chapter(record, detail), width, Marks::Blocks);
+        anstream::adapter::strip_str(&text).to_string().lines().map(str::to_owned).collect()
     }
-    let note = (!notes.is_empty()).then(|| Part::Note(notes.join("; ")));
-    note.into_iter().chain(cross_check::summary(record, &cross_check::labels(named))).collect()
+
+    #[test]
+    fn the_screen_has_at_most_25_lines_and_begins_with_the_verdict() {
+        let record = full();
+        for width in [100, 120] {
+            let lines = lines(&record, Detail::Screen, width);
+            assert!(lines.len() <= 25, "{}: {}", lines.len(), lines.join("\n"));
+            let at = |start: &str| lines.iter().position(|line| line.starts_with(start)).unwrap();
+            assert!(
+                at("random reads") < at("request")
+                    && at("request") < at("faster")
+                    && at("faster") < at("trust")
+            );
+        }
+        assert!(lines(&record, Detail::Verbose, 100).len() > 40);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_no_word_is_broken() {
+        let mut record = full();
+        for limit in &mut record.limits {
+            limit.limit.id = LimitId::Unknown;
+            limit.limit.sentence =
+                "cached reads: limit unknown: borderline for one-thread: a second thread gives 1.2 \
+                times the throughput, threshold 1.20; an interval 2.0x narrower would decide"
+                    .to_owned();
+        }
+        let whole: String = lines(&record, Detail::Screen, 400).join(" ");
+        for width in 40..=130 {
+            for line in lines(&record, Detail::Screen, width) {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+            let lines = lines(&record, Detail::Screen, width);
+            let prose = lines.iter().filter(|line| line.starts_with("  ") && !line.starts_with("  -"));
+            for word in prose.flat_map(|line| line.split_whitespace()) {
+                assert!(whole.contains(word), "{width}: {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_ends_with_exit_code_1_names_cell_and_reason_on_the_screen() {
+        let plain = full();
+        let last = plain.cells.len() - 1;
+        // A canonical cell is named by its label, another one by its key.
+        let mut other = plain.cells[last].clone();
+        other.key = "cold-way-mmap".to_owned();
+        let mut with_other = plain.clone();
+        with_other.cells.push(other);
+        for (mut record, index, name) in
+            [(plain, last, "write 4 KiB + fdatasync"), (with_other, last + 1, "cold-way-mmap")]
+        {
+            for verdict in [CellVerdict::Mislabelled, CellVerdict::Failed] {
+                let cell = &mut record.cells[index];
+                cell.verdict = verdict.id().to_owned();
+                cell.bytes_verdict = "half of it came from the page cache".to_owned();
+                cell.failure =
+                    (verdict == CellVerdict::Failed).then(|| "pread failed: Input/output error".to_owned());
+                let reason = cell.failure.clone().unwrap_or_else(|| cell.bytes_verdict.clone());
+                assert_eq!(crate::ending::Ending::for_cells(&record).code(), 1);
+                for detail in [Detail::Screen, Detail::Verbose] {
+                    let lines = lines(&record, detail, 120);
+                    let named = lines.iter().any(|line| line.contains(name) && line.contains(&reason));
+                    assert!(
+                        named && lines.iter().any(|line| line.contains("(!)")),
+                        "{name}: {}",
+                        lines.join("\n")
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn further_rounds_of_some_cells_are_said() {
+        let mut record = full();
+        assert!(lines(&record, Detail::Screen, 100).iter().any(|line| line.contains(" 11 rounds;")));
+        let samples = record.cells[3].samples.clone();
+        record.cells[3].samples.extend(samples);
+        assert!(lines(&record, Detail::Screen, 100).iter().any(|line| line.contains(" 11 to 22 rounds;")));
+    }
 }

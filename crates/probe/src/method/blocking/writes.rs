@@ -17,6 +17,10 @@ use crate::buffer::Buffer;
 pub trait WriteCall {
     /// Writes the front of `source` as the request asks and returns the bytes that arrived.
     fn write(&mut self, fd: &OwnedFd, source: &Buffer, request: Request) -> Result<usize, Failure>;
+    /// See [`Perform::finish`].
+    fn finish(&mut self, _fd: &OwnedFd) -> Result<(), Failure> {
+        Ok(())
+    }
     /// See [`Perform::dropped`].
     fn dropped(&self) -> &[String] {
         &[]
@@ -51,6 +55,10 @@ impl<C: WriteCall> Perform for Writer<C> {
         None
     }
 
+    fn finish(&mut self) -> Result<(), Failure> {
+        self.call.finish(&self.fd)
+    }
+
     fn dropped(&self) -> &[String] {
         self.call.dropped()
     }
@@ -65,6 +73,8 @@ pub enum Durable {
     All,
     /// fdatasync(2): data and the metadata needed to read it.
     Data,
+    /// One fdatasync(2) for all writes of a slice, at its end.
+    DataAtEnd,
 }
 
 /// pwrite(2), and a sync after it if asked.
@@ -88,13 +98,22 @@ impl WriteCall for WritePositioned {
         let written = retry_on_intr(|| rustix::io::pwrite(fd, source.front(bytes), offset))
             .map_err(|errno| failed("pwrite", self.direct, offset, errno))?;
         match self.sync {
-            Durable::No => {}
+            Durable::No | Durable::DataAtEnd => {}
             Durable::All => retry_on_intr(|| rustix::fs::fsync(fd)).map_err(Failure::io("fsync", offset))?,
             Durable::Data => {
                 retry_on_intr(|| rustix::fs::fdatasync(fd)).map_err(Failure::io("fdatasync", offset))?
             }
         }
         Ok(written)
+    }
+
+    fn finish(&mut self, fd: &OwnedFd) -> Result<(), Failure> {
+        match self.sync {
+            Durable::DataAtEnd => {
+                retry_on_intr(|| rustix::fs::fdatasync(fd)).map_err(Failure::io("fdatasync", 0))
+            }
+            Durable::No | Durable::All | Durable::Data => Ok(()),
+        }
     }
 }
 
@@ -194,6 +213,7 @@ mod tests {
         writes_right(WritePositioned::new(Durable::No, false));
         writes_right(WritePositioned::new(Durable::All, false));
         writes_right(WritePositioned::new(Durable::Data, false));
+        writes_right(WritePositioned::new(Durable::DataAtEnd, false));
         writes_right(WriteAtPosition::new(false));
     }
 
@@ -210,7 +230,13 @@ mod tests {
         let mut writer =
             Writer::new(null.into(), 512, 1, WritePositioned::new(Durable::Data, false)).unwrap();
         let failure = writer.perform(Request { offset: 0, bytes: 512, write: true }).unwrap_err();
-        assert_eq!(failure, Failure::Io { call: "fdatasync", offset: 0, errno: Errno::INVAL });
+        let refused = Failure::Io { call: "fdatasync", offset: 0, errno: Errno::INVAL };
+        assert_eq!(failure, refused);
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        let mut writer =
+            Writer::new(null.into(), 512, 1, WritePositioned::new(Durable::DataAtEnd, false)).unwrap();
+        assert_eq!(writer.perform(Request { offset: 0, bytes: 512, write: true }), Ok(512));
+        assert_eq!(writer.finish(), Err(refused));
     }
 
     #[test]
