@@ -215,6 +215,7 @@ struct lost {
 	u64 descriptions;
 	u64 files;
 	u64 requests;
+	u64 processes;
 };
 
 /* PERF_RECORD_SAMPLE of include/uapi/linux/perf_event.h. */
@@ -377,16 +378,25 @@ static inline_always u64 description_of(u32 descriptor)
 	return file;
 }
 
-static inline_always struct file_sums *sums_of(const struct file_key *key)
+/* The sums of a file of its own. */
+static inline_always struct file_sums *own_sums_of(const struct file_key *key)
 {
 	struct file_sums *sums = map_lookup(&files, key);
 	if (sums)
 		return sums;
 	map_update(&files, key, &no_sums, BPF_NOEXIST);
-	sums = map_lookup(&files, key);
-	if (!sums)
-		lose(files);
-	return sums;
+	return map_lookup(&files, key);
+}
+
+/* The sums of a file; when the table is full, those of all further files of its type, which the loader has made. */
+static inline_always struct file_sums *sums_of(const struct file_key *key)
+{
+	struct file_sums *sums = own_sums_of(key);
+	if (sums)
+		return sums;
+	lose(files);
+	struct file_key others = { .type = key->type };
+	return map_lookup(&files, &others);
 }
 
 /* Adds a run to the sums of its file, and begins it anew. Leaves behind where it ended.
@@ -427,7 +437,10 @@ static inline_always struct process *process_of(u32 tgid)
 	if (process)
 		return process;
 	map_update(&processes, &tgid, &no_process, BPF_NOEXIST);
-	return map_lookup(&processes, &tgid);
+	process = map_lookup(&processes, &tgid);
+	if (!process)
+		lose(processes);
+	return process;
 }
 
 /* Adds the kernel's counters of a thread to its process once (sign 1), or takes them off (sign -1). */
@@ -602,9 +615,8 @@ static inline_always u32 covered(struct run *run, u32 direction, const struct gr
 	if (run->mark_word == word && run->marks & bit)
 		return 3;
 	struct file_key key = run->key;
-	struct file_sums *of = map_lookup(&files, &key);
-	if (!of)
-		of = sums_of(&key);
+	/* Files that share their sums have no marks. */
+	struct file_sums *of = own_sums_of(&key);
 	if (!of)
 		return 0;
 	/* Two threads that cover two marks of a word at once may lose one of them: it is then called new once more. */

@@ -73,6 +73,7 @@ impl InKernel {
                 shapes.set(number, words, 0).map_err(|e| chain(&e))?;
             }
         }
+        facts::prepare(&mut object)?;
         Ok(InKernel { object, window: None })
     }
 

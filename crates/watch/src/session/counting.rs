@@ -133,7 +133,8 @@ impl Counting {
         for (count, what) in [
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
-            (lost.files, "open files lost their counts"),
+            (lost.files, "times a file had no place of its own: its calls are in `others`"),
+            (lost.processes, "ends of threads belong to no process: processes are not told apart"),
             (lost.requests, "steps of block requests were not seen"),
         ] {
             if count > 0 {

@@ -1,0 +1,138 @@
+//! Programs that print what they did themselves: each count that iowhy prints as exact is theirs.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cases_binary;
+use crate::common::{binary, directory, skipped, text};
+use crate::record::{whole, words};
+
+/// What the program says that it did, and the profile of that run; `None`, with a reason: calls are not counted here.
+fn watched(kind: &str, dir: &Path, number: u64) -> Option<(Value, Value)> {
+    let (files, record) = (dir.join("files"), dir.join("run.json"));
+    std::fs::create_dir(&files).unwrap();
+    let ran = Command::new(binary().get_program())
+        .args(["--quiet", "--json", text(&record), "--"])
+        .arg(cases_binary::build())
+        .args(["program", "truth", kind, text(&files), &number.to_string()])
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&ran.stderr).into_owned();
+    if error.contains("cannot start a thread") {
+        skipped(&format!("{number} threads cannot be started here"));
+        return None;
+    }
+    assert!(ran.status.success(), "{error}");
+    let truth = serde_json::from_slice(&ran.stdout).unwrap();
+    let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    let profile = record["profile"].clone();
+    if profile["calls"].is_null() {
+        let why = profile["sight"]["limitations"].as_array().unwrap().iter().map(|l| words(&l["sentence"]));
+        skipped(&format!("system calls cannot be counted here: {}", why.collect::<Vec<_>>().join("; ")));
+        return None;
+    }
+    Some((truth, profile))
+}
+
+/// Opens, reads, bytes read, writes, bytes written.
+fn of_file(file: &Value) -> [u64; 5] {
+    let [reads, writes] = [&file["reads"], &file["writes"]];
+    let opens = file["opens"].as_u64().unwrap_or(0);
+    [opens, whole(&reads["calls"]), whole(&reads["bytes"]), whole(&writes["calls"]), whole(&writes["bytes"])]
+}
+
+#[test]
+fn phases_children_and_crowds_are_counted_as_they_count_themselves() {
+    for (kind, number) in [("phases", 10_000), ("children", 200), ("crowd", 4096)] {
+        let dir = directory();
+        let Some((truth, profile)) = watched(kind, dir.path(), number) else { continue };
+        assert_eq!(profile["calls"]["complete"], true, "{kind}: {}", profile["sight"]);
+        let files = profile["files"].as_array().unwrap();
+        for (path, counts) in truth["files"].as_object().unwrap() {
+            let told = files.iter().find(|file| file["path"] == *path.as_str()).map(of_file);
+            let counts: Vec<u64> = counts.as_array().unwrap().iter().map(whole).collect();
+            assert_eq!(told.map(Vec::from), Some(counts), "{kind}: {path}");
+        }
+        let errors = profile["calls"]["calls"].as_array().unwrap().iter();
+        let failed: u64 = errors.filter_map(|call| call["errors"]["ENOTDIR"].as_u64()).sum();
+        assert_eq!(failed, whole(&truth["failed_opens"]), "{kind}");
+    }
+}
+
+#[test]
+fn files_beyond_the_observers_table_are_counted_together_and_none_is_lost() {
+    const FILES: u64 = 70_000;
+    let memory = Path::new("/dev/shm");
+    if !memory.is_dir() {
+        return skipped("no directory in memory here (/dev/shm)");
+    }
+    let dir = tempfile::tempdir_in(memory).unwrap();
+    let Some((truth, profile)) = watched("many", dir.path(), FILES) else { return };
+    let truth: Vec<u64> = truth["files"]
+        .as_object()
+        .unwrap()
+        .values()
+        .next()
+        .unwrap()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(whole)
+        .collect();
+    let below =
+        |file: &&Value| words(&file["path"]).starts_with(text(dir.path())) || file["path"] == "others";
+    let mut told = [0; 5];
+    for file in profile["files"].as_array().unwrap().iter().filter(below) {
+        told.iter_mut().zip(of_file(file)).for_each(|(sum, count)| *sum += count);
+    }
+    // The loader's libraries may be among the others.
+    let [opens, reads, _, writes, written] = told;
+    assert_eq!([writes, written], [truth[3], truth[4]]);
+    assert!(
+        (truth[0]..truth[0] + 20).contains(&opens) && (truth[1]..truth[1] + 40).contains(&reads),
+        "{told:?}"
+    );
+    let limitations = profile["sight"]["limitations"].to_string();
+    assert!(limitations.contains("tables were full"), "{limitations}");
+}
+
+/// The programs in the kernel: number of each, and whether this process holds it. `None`: they cannot be listed here.
+fn in_kernel(pid: u32) -> Option<Vec<(u64, bool)>> {
+    let listed = Command::new("bpftool").args(["--json", "prog", "show"]).output().ok()?;
+    let listed: Value = serde_json::from_slice(&listed.stdout).ok()?;
+    let of = |program: &Value| {
+        let holders = program["pids"].as_array().cloned().unwrap_or_default();
+        (whole(&program["id"]), holders.iter().any(|holder| holder["pid"] == pid))
+    };
+    Some(listed.as_array()?.iter().map(of).collect())
+}
+
+#[test]
+fn a_watch_that_is_killed_leaves_nothing_in_the_kernel_and_the_program_runs_on() {
+    let dir = directory();
+    let (begun, done) = (dir.path().join("begun"), dir.path().join("done"));
+    let script = format!("> {}; sleep 1; > {}", text(&begun), text(&done));
+    let mut watch = Command::new(binary().get_program()).args(["--", "sh", "-c", &script]).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let wait_until = |what: &str, happened: &dyn Fn() -> bool| {
+        while !happened() {
+            assert!(Instant::now() < deadline, "{what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait_until("the program did not begin", &|| begun.exists());
+    let held: Option<Vec<u64>> =
+        in_kernel(watch.id()).map(|all| all.into_iter().filter(|p| p.1).map(|p| p.0).collect());
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    wait_until("the program did not run on", &|| done.exists());
+    let Some(held) = held.filter(|held| !held.is_empty()) else {
+        return skipped("programs in the kernel cannot be listed here (no bpftool, or no observer)");
+    };
+    wait_until("programs of the observer stay in the kernel", &|| {
+        in_kernel(0).is_some_and(|all| !all.iter().any(|program| held.contains(&program.0)))
+    });
+}
