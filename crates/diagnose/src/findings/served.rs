@@ -130,6 +130,12 @@ pub(super) fn server(mount: Option<&ServedMount>) -> String {
     }
 }
 
+/// Who answers, of a mount whose server is a process of this machine.
+pub(super) fn server_evidence(mount: Option<&ServedMount>) -> Option<String> {
+    let server = mount?.server.as_ref()?;
+    Some(format!("served by {} (process {}): `iowhy attach {}`", server.name, server.pid, server.pid))
+}
+
 /// What is known of the mount beside the waits.
 pub(super) fn mount_evidence(mount: Option<&ServedMount>) -> Option<String> {
     match mount {

@@ -22,6 +22,13 @@ const FREES: [&str; 9] = [
 ];
 /// Where a thread is held back on its way out of the kernel, because its group is above `memory.high`.
 const HELD_BACK: [&str; 2] = ["mem_cgroup_handle_over_high", "__mem_cgroup_handle_over_high"];
+/// These work for the limit of a control group alone.
+const FOR_A_GROUP: [&str; 4] = [
+    "try_to_free_mem_cgroup_pages",
+    "mem_cgroup_oom_synchronize",
+    "mem_cgroup_handle_over_high",
+    "__mem_cgroup_handle_over_high",
+];
 /// Somebody asked for it: a limit is set, memory is given back, caches are dropped, the program pages itself out.
 const ON_REQUEST: [&str; 10] = [
     "memory_reclaim",
@@ -59,6 +66,8 @@ pub(super) struct ShortMemory {
     pub(super) frees_waiting: Sum,
     /// Held back above `memory.high`; freeing pages there is in the two above.
     pub(super) held_back: Sum,
+    /// Of the three above, because of the limit of a control group.
+    pub(super) for_a_group: Sum,
     /// Getting pages back from swap, on a CPU.
     pub(super) swap_busy: Sum,
     /// Getting pages back from swap, asleep.
@@ -78,14 +87,31 @@ impl Facts<'_> {
                 (What::SwapsIn, true) => &mut short.swap_busy,
                 (What::SwapsIn, false) => &mut short.swap_waiting,
             };
-            sum.time_ns += stack.time_ns;
-            sum.wall_ns += stack.wall_ns;
-            sum.events = sum.events.saturating_add(stack.events);
+            add(sum, stack);
+            if !matches!(what, What::SwapsIn) && in_any(self.profile, stack, &FOR_A_GROUP) {
+                add(&mut short.for_a_group, stack);
+            }
         }
         short
     }
 }
 
+fn add(sum: &mut Sum, stack: &StackTime) {
+    sum.time_ns += stack.time_ns;
+    sum.wall_ns += stack.wall_ns;
+    sum.events = sum.events.saturating_add(stack.events);
+}
+
+/// Compilers add suffixes.
+fn plain(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+fn in_any(profile: &Profile, stack: &StackTime, functions: &[&str]) -> bool {
+    profile.kernel_names(stack).any(|name| functions.contains(&plain(name)))
+}
+
+#[derive(Clone, Copy)]
 enum What {
     Frees,
     HeldBack,
@@ -93,22 +119,15 @@ enum What {
 }
 
 fn meaning(profile: &Profile, stack: &StackTime) -> Option<What> {
-    let (mut frees, mut held, mut swaps) = (false, false, false);
-    for name in profile.kernel_names(stack) {
-        // Compilers add suffixes.
-        let name = name.split('.').next().unwrap_or(name);
-        if ON_REQUEST.contains(&name) || MOVED.contains(&name) {
-            return None;
-        }
-        frees |= FREES.contains(&name);
-        held |= HELD_BACK.contains(&name);
-        swaps |= SWAPS_IN.contains(&name);
-    }
-    match (frees, held, swaps) {
-        (true, ..) => Some(What::Frees),
-        (_, true, _) => Some(What::HeldBack),
-        (.., true) => Some(What::SwapsIn),
-        _ => None,
+    let any = |functions: &[&str]| in_any(profile, stack, functions);
+    if any(&ON_REQUEST) || any(&MOVED) {
+        None
+    } else if any(&FREES) {
+        Some(What::Frees)
+    } else if any(&HELD_BACK) {
+        Some(What::HeldBack)
+    } else {
+        any(&SWAPS_IN).then_some(What::SwapsIn)
     }
 }
 
@@ -131,6 +150,7 @@ mod tests {
         ];
         let waits = seen(&writing, State::Blocked);
         assert_eq!((waits.frees_waiting.wall_ns, waits.frees_waiting.events), (0.5e9, 10));
+        assert_eq!(waits.for_a_group, waits.frees_waiting);
         assert_eq!(seen(&["shrink_lruvec", "try_to_free_pages"], State::Running).frees_busy.wall_ns, 0.5e9);
         assert_eq!(seen(&writing, State::Queued), ShortMemory::default());
         assert_eq!(

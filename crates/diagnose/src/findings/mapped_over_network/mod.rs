@@ -41,6 +41,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             "the program turns read-ahead off (MADV_RANDOM): each fault asks for one page".to_owned()
         }),
     );
+    evidence.extend(served::server_evidence(mount));
     evidence.extend(served::mount_evidence(mount));
     Draft {
         id: FindingId::MappedOverNetwork,

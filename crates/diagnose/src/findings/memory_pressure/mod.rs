@@ -7,7 +7,7 @@ mod repair;
 mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::profile::MemoryUse;
+use iowhy_core::profile::{FileUse, Limited, MemoryUse};
 
 use self::refaults::Refaults;
 use super::facts::{PAGE_BYTES, Side};
@@ -81,7 +81,7 @@ impl Cost {
     }
 
     fn events(&self) -> u64 {
-        let ShortMemory { frees_busy, frees_waiting, held_back, swap_busy, swap_waiting } = &self.short;
+        let ShortMemory { frees_busy, frees_waiting, held_back, swap_busy, swap_waiting, .. } = &self.short;
         let seen = [frees_busy, frees_waiting, held_back, swap_busy, swap_waiting].map(|sum| sum.events);
         let seen = seen.into_iter().fold(0, u64::saturating_add);
         seen.saturating_add(self.refaults.as_ref().map_or(0, |r| r.waits))
@@ -112,7 +112,7 @@ fn evidence(facts: &Facts<'_>, cost: &Cost, memory: &MemoryUse) -> Vec<String> {
         ));
     }
     evidence.extend(cost.refaults.as_ref().map(|r| r.evidence(facts)));
-    evidence.extend(limit(memory));
+    evidence.extend(limit(facts, memory));
     evidence.extend(
         memory
             .killed
@@ -124,9 +124,13 @@ fn evidence(facts: &Facts<'_>, cost: &Cost, memory: &MemoryUse) -> Vec<String> {
     evidence
 }
 
-/// Which limit it is, and how often it was met.
-fn limit(memory: &MemoryUse) -> Option<String> {
-    let (group, bytes) = (memory.group.as_ref()?, memory.limit_bytes?);
+/// Which limit it is, and how often it was met, where its counters could be read.
+fn limit(facts: &Facts<'_>, memory: &MemoryUse) -> Option<String> {
+    let (Some(group), Some(bytes)) = (memory.group.as_ref(), memory.limit_bytes) else {
+        let limits = facts.profile.groups.iter().flat_map(|group| &group.limits);
+        let limit = limits.into_iter().find(|limit| limit.of == Limited::Memory)?;
+        return Some(format!("control group {}: {}", limit.set_by, limit.words));
+    };
     let met = memory.at_limit.map_or_else(String::new, |n| match n {
         1 => "; it was reached once".to_owned(),
         n => format!("; it was reached {} times", say::count(n as f64)),
@@ -137,20 +141,20 @@ fn limit(memory: &MemoryUse) -> Option<String> {
 fn advice(facts: &Facts<'_>, cost: &Cost, memory: &MemoryUse) -> String {
     let what = if cost.short.held_back.wall_ns >= MOSTLY * cost.wall_ns() {
         "Raise memory.high of the control group".to_owned()
-    } else if memory.group.is_some() {
+    } else if memory.group.is_some() || cost.short.for_a_group.wall_ns >= MOSTLY * cost.wall_ns() {
         "Raise the memory limit of the control group (memory.max; version 1: memory.limit_in_bytes)"
             .to_owned()
     } else {
         "Give the machine more memory, or stop what else uses it".to_owned()
     };
     let enough = enough(facts).map_or_else(String::new, |bytes| {
-        format!(": {} would hold the largest process and all files that were seen", say::bytes(bytes))
+        format!(": {} would hold the largest process and all that it read and wrote", say::bytes(bytes))
     });
     if is_needed_again(facts, cost, memory) {
         format!(
             "{what}{enough}. Or make the working set smaller: finish one part of the data before the next, run fewer workers \
-             at once, keep less in the heap. Where the program could have a smaller cache of its own, a trace and `iowhy mrc` \
-             show what each size would miss."
+             at once, keep less in the heap. `strace -f -ttt -T -o FILE CMD` and `iowhy mrc FILE` tell what its reads would \
+             miss at each size of memory."
         )
     } else {
         format!(
@@ -172,16 +176,25 @@ fn is_needed_again(facts: &Facts<'_>, cost: &Cost, memory: &MemoryUse) -> bool {
     back >= NEEDED_AGAIN * moved
 }
 
-/// Memory in which nothing of the program would have to be evicted; `None` where it is not known.
+/// Memory in which nothing of the program would have to be evicted, at most; `None` where it is not known.
 fn enough(facts: &Facts<'_>) -> Option<f64> {
-    if !facts.files_are_complete() {
-        return None;
-    }
     let peak = facts.profile.io.peak_memory_bytes? as f64;
-    let used = |f: &&_| -> bool {
-        let f: &iowhy_core::profile::FileUse = f;
-        f.reads.calls > 0 || f.writes.calls > 0 || f.mapped
+    let counted = Side::BOTH.iter().all(|side| facts.calls_are_counted_by_file(*side));
+    let touched = |f: &FileUse| {
+        let used = f.reads.calls > 0 || f.writes.calls > 0 || f.mapped;
+        let distinct = f.reads.distinct_bytes.saturating_add(f.writes.distinct_bytes);
+        match f.size_bytes {
+            Some(size) if f.mapped || !counted => {
+                if used {
+                    size
+                } else {
+                    0
+                }
+            }
+            Some(size) => distinct.min(size),
+            None => distinct,
+        }
     };
-    let files: f64 = facts.storage_files().filter(used).filter_map(|f| f.size_bytes).map(|b| b as f64).sum();
-    Some(peak + files)
+    let files: u64 = facts.storage_files().map(touched).fold(0, u64::saturating_add);
+    (counted || facts.files_are_complete()).then_some(peak + files as f64)
 }

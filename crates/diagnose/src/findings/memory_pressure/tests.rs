@@ -5,7 +5,7 @@ use iowhy_core::profile::State;
 
 use super::*;
 use crate::classify::{Operation, Wait};
-use crate::findings::synthetic::{Run, access, looked, slow_and_repaired};
+use crate::findings::synthetic::{Run, access, slow_and_repaired};
 
 const RECLAIM: [&str; 4] =
     ["folio_wait_writeback", "shrink_folio_list", "shrink_node", "try_to_free_mem_cgroup_pages"];
@@ -57,6 +57,24 @@ fn a_writer_that_frees_its_pages_first_is_told_to_release_them() {
 }
 
 #[test]
+fn a_limit_whose_group_is_gone_is_told_by_the_functions_that_obey_it() {
+    let gone = writer(0.5, 0.2).with(|p| {
+        p.pressure.memory = None;
+        p.groups = vec![iowhy_core::profile::LimitedGroup {
+            limits: vec![iowhy_core::profile::GroupLimit {
+                of: Limited::Memory,
+                set_by: "/sys/fs/cgroup/job".into(),
+                words: "memory is limited to 67108864 bytes (memory.max)".into(),
+            }],
+            ..Default::default()
+        }];
+    });
+    let found = &gone.findings()[0];
+    assert!(evidence(found, "/sys/fs/cgroup/job: memory is limited to"), "{found:?}");
+    assert!(found.advice.contains("Raise the memory limit"), "{found:?}");
+}
+
+#[test]
 fn held_back_above_memory_high_is_told_by_its_file() {
     let run = writer(0.0, 0.0).wait(Operation::Write, Wait::Reclaim, 0.6).stack(
         &["schedule_timeout", "__mem_cgroup_handle_over_high"],
@@ -104,7 +122,11 @@ fn rereads(evicted: u64, by_others: u64) -> Run {
             .io((100_000, 800 << 20), (0, 0))
             .calls(&[("read", 100_000), ("openat", 50_000)])
             .device_read(fetched)
-            .device(0.8, 1.0, |d| (d.reads, d.read_bytes) = (5000, fetched + by_others)),
+            .device(0.8, 1.0, |d| (d.reads, d.read_bytes) = (5000, fetched + by_others))
+            .file(1 << 30, |f| {
+                f.reads = access(100_000, 800 << 20, 100_000);
+                f.reads.distinct_bytes = 100 << 20;
+            }),
     )
     .with(|p| p.pressure.memory.as_mut().unwrap().refaulted_file_pages = Some(evicted))
 }
@@ -117,19 +139,23 @@ fn evicted_pages_of_files_count_as_far_as_they_are_the_programs() {
     };
     let pages = (200 << 20) / 4096;
     assert_eq!(share(&rereads(pages, 0)), Some(40.0), "half of the bytes came back");
+    // 8 MiB of the process and 100 MiB of files, however many there are.
+    assert!(rereads(pages, 0).findings().iter().any(|f| f.advice.contains("108 MiB would hold")));
     assert_eq!(share(&rereads(pages, 100 << 20)), Some(20.0), "a quarter for certain");
     assert_eq!(share(&rereads(pages, 200 << 20)), None, "all of them may be of others");
-    assert_eq!(share(&rereads(10 * pages, 0)), Some(80.0));
+    assert_eq!(share(&rereads(10 * pages, 0)), Some(60.0), "a quarter was read for the first time");
+    // A backup reads each file once: that the kernel evicted it yesterday is no want of memory today.
+    let backup = rereads(10 * pages, 0).with(|p| p.files[0].reads.distinct_bytes = 400 << 20);
+    assert_eq!(share(&backup), None);
+    let unknown = rereads(10 * pages, 0).with(|p| p.files.clear());
+    assert_eq!(share(&unknown), None, "nobody counted distinct bytes");
 }
 
 #[test]
 fn who_reads_the_same_file_again_and_again_thrashes_the_cache() {
-    let run = rereads((300 << 20) / 4096, 0).calls(&[]).with(|p| {
+    let run = rereads((300 << 20) / 4096, 0).with(|p| {
         p.calls.as_mut().unwrap().calls.retain(|c| c.name == "read");
-    });
-    let run = run.file(80 << 20, |f| {
-        f.reads = access(100_000, 800 << 20, 100_000);
-        f.reads.repeated = looked(90, 100);
+        p.files[0].size_bytes = Some(100 << 20);
     });
     assert_eq!(run.ids()[0], FindingId::CacheThrash);
     assert!(!run.ids().contains(&FindingId::MemoryPressure), "{:?}", run.ids());

@@ -53,6 +53,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     ];
     evidence.extend(calls(facts));
     evidence.push(format!("threads that wait or work meanwhile: {at_once:.1} on average"));
+    evidence.extend(served::server_evidence(mount));
     evidence.extend(served::mount_evidence(mount));
     Draft {
         id: FindingId::RemoteMetadata,
