@@ -64,12 +64,12 @@ fn is_told(record: &serde_json::Value, id: &str) {
 }
 
 /// Without the observer nobody counts which files were used: then an asynchronous read is not told from a disk's.
-fn cannot_tell(reads: &str, record: &serde_json::Value) -> bool {
-    let cannot = reads == "async" && record["profile"]["block"].is_null();
-    if cannot {
+fn is_inconclusive(reads: &str, record: &serde_json::Value) -> bool {
+    let inconclusive = reads == "async" && record["profile"]["block"].is_null();
+    if inconclusive {
         skipped("requests are not seen here: an asynchronous FUSE read cannot be told from a disk's");
     }
-    cannot
+    inconclusive
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_slow_fuse_server_is_named_whether_or_not_its_stack_shows_it() {
         let program = ["dd", "if={file}", "of=/dev/null", "bs=64k", "count=16", "status=none"];
         let served = Served { read_us: "20000", names_us: "0", reads, program: &program };
         let Some(record) = watched(&served) else { return };
-        if cannot_tell(reads, &record) {
+        if is_inconclusive(reads, &record) {
             return;
         }
         is_told(&record, "server-bound");
@@ -100,7 +100,7 @@ fn pages_of_a_mapping_that_each_wait_for_the_server_are_told() {
         let program = ["{cases}", "program", "map-touch", "{file}", "60", "random"];
         let served = Served { read_us: "5000", names_us: "0", reads, program: &program };
         let Some(record) = watched(&served) else { return };
-        if cannot_tell(reads, &record) {
+        if is_inconclusive(reads, &record) {
             return;
         }
         is_told(&record, "mapped-over-network");
