@@ -23,6 +23,13 @@ pub(super) const RULE: Rule = Rule {
     repairs: Repairs::one(not_recorded),
 };
 
+/// Operations that ask for names, in the words of the evidence.
+const PARTS: [(Operation, &str); 4] = [
+    (Operation::Open, "open"),
+    (Operation::Close, "close"),
+    (Operation::Stat, "stat"),
+    (Operation::Names, "listing and changing names"),
+];
 /// Calls that are named in the evidence.
 const MAX_NAMED: usize = 3;
 /// Fewer threads than this on average: the waits follow each other.
@@ -37,19 +44,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let sum = waits.sum(Asked::Names);
     let mount = waits.mount(Asked::Names);
     let at_once = waits.at_once(Asked::Names);
-    let of = |operation| {
+    let part = |(operation, words): (Operation, &str)| {
         let picked = |e: &_| waits.asked(e) == Some(Asked::Names) && e.class.operation == operation;
-        say::percent(facts.wall_share(facts.account.sum(picked).wall_ns))
+        let wall_ns = facts.account.sum(picked).wall_ns;
+        (wall_ns > 0.0).then(|| format!("{words} {}", say::percent(facts.wall_share(wall_ns))))
     };
+    let parts: Vec<String> = PARTS.into_iter().filter_map(part).collect();
     let mut evidence = vec![
         facts.waits_in_words(sum, "wait for the server", "waits for the server"),
-        format!(
-            "waiting in open {}, close {}, stat {}, listing and changing names {} of wall time",
-            of(Operation::Open),
-            of(Operation::Close),
-            of(Operation::Stat),
-            of(Operation::Names)
-        ),
+        format!("waiting in {} of wall time", parts.join(", ")),
     ];
     evidence.extend(calls(facts));
     evidence.push(format!("threads that wait or work meanwhile: {at_once:.1} on average"));
