@@ -1,4 +1,4 @@
-//! Programs that count what they do themselves, and print it: what a tool says of them is held against that.
+//! Programs that count what they do themselves, and print it: what a tool says of them is compared with that.
 //!
 //! One line of JSON: by file `[opens, reads, bytes read, writes, bytes written]`, and how many opens failed with ENOTDIR, an
 //! error that nothing else in such a process meets.

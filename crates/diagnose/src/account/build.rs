@@ -51,7 +51,9 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
                 let rest = (1.0 - device - queued - event).max(0.0);
                 // Waits have no halves: they count where most of their time is.
                 let (events, others) = if event > 0.5 { (stack.events, 0) } else { (0, stack.events) };
-                book(waiting_for(Wait::Poll, class), event, events, Delay::default());
+                if event > 0.0 {
+                    book(waiting_for(Wait::Poll, class), event, events, Delay::default());
+                }
                 // Requests on files that never came to a block device: a copy by a worker, a server.
                 let no_device = is_ring && device + queued <= 0.0;
                 book(if no_device { at(Layer::Filesystem) } else { class }, rest, others, Delay::default());
@@ -179,11 +181,11 @@ impl Parts {
         let ring = requests.ring_ns.filter(|_| class.wait == Some(Wait::Completion)).map(share);
         let (is_ring, ring) = (ring.is_some(), ring.unwrap_or(1.0));
         let device = share(requests.device_ns).min(ring);
-        let delay = Delay {
-            behind_ns: share(requests.behind_others_ns) * stack.time_ns,
-            beside_ns: share(requests.beside_others_ns) * stack.time_ns,
-        };
         let queued = share(requests.queued_ns).min(ring - device);
+        let delay = Delay {
+            behind_ns: share(requests.behind_others_ns).min(queued) * stack.time_ns,
+            beside_ns: share(requests.beside_others_ns).min(device) * stack.time_ns,
+        };
         Some(Parts { device, queued, event: 1.0 - ring, is_ring, delay })
     }
 }

@@ -68,7 +68,7 @@ fn files_beyond_the_observers_table_are_counted_together_and_none_is_lost() {
     const FILES: u64 = 70_000;
     let memory = Path::new("/dev/shm");
     if !memory.is_dir() {
-        return skipped("no directory in memory here (/dev/shm)");
+        return skipped("there is no /dev/shm");
     }
     let dir = tempfile::tempdir_in(memory).unwrap();
     let Some((truth, record)) = watched("many", dir.path(), FILES) else { return };
@@ -101,7 +101,7 @@ fn a_ring_waits_for_what_its_requests_wait_for() {
     const REQUESTS: u64 = 100;
     let dir = directory();
     if lives_in_memory(dir.path()) {
-        return skipped("the directory for temporary files lives in memory");
+        return skipped("$TMPDIR lives in memory");
     }
     let Some((truth, record)) = watched("ring", dir.path(), REQUESTS) else { return };
     if record["profile"]["sight"]["limitations"].to_string().contains("ring-requests") {
