@@ -62,6 +62,8 @@ pub enum Before {
     Warm(&'static str),
     /// All files of the folder are read once.
     WarmTree(&'static str),
+    /// No file of the folder is in the page cache.
+    ColdTree(&'static str),
     /// The program's output is removed: a file or a folder.
     Remove(&'static str),
     /// An empty folder is made.

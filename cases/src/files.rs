@@ -51,7 +51,10 @@ pub(crate) fn before(step: Before, dir: &Path) -> Result<(), Problem> {
     match step {
         Before::Cold(name) => cold(&dir.join(name)),
         Before::Warm(name) => warm(&dir.join(name)),
-        Before::WarmTree(name) => warm_tree(&dir.join(name)),
+        Before::WarmTree(name) => {
+            each_file(&dir.join(name), |path| fs::read(path).map(drop).map_err(failed("read", path)))
+        }
+        Before::ColdTree(name) => each_file(&dir.join(name), cold),
         Before::Remove(name) => remove(&dir.join(name)),
         Before::Folder(name) => {
             remove(&dir.join(name))?;
@@ -187,7 +190,7 @@ fn warm(path: &Path) -> Result<(), Problem> {
     residency::fetch(file.as_fd(), 0, bytes).map(|_| ())
 }
 
-fn warm_tree(path: &Path) -> Result<(), Problem> {
+fn each_file(path: &Path, each: impl Fn(&Path) -> Result<(), Problem>) -> Result<(), Problem> {
     let mut open = vec![path.to_path_buf()];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).map_err(failed("list", &folder))?.flatten() {
@@ -195,7 +198,7 @@ fn warm_tree(path: &Path) -> Result<(), Problem> {
             if path.is_dir() {
                 open.push(path);
             } else {
-                fs::read(&path).map_err(failed("read", &path))?;
+                each(&path)?;
             }
         }
     }

@@ -15,6 +15,7 @@ mod skips;
 mod speeds;
 mod static_target;
 mod steps;
+mod symbols;
 mod tidy;
 mod unprivileged;
 
@@ -36,6 +37,9 @@ usage: cargo xtask <command>
            runs the commands that pages name between markers and writes what they print; `--check` says which are old
   observer [--check]
            builds the observer in the kernel from crates/watch/bpf with clang; `--check` compares the committed bytes
+  symbols [--check] [PACKAGE]...
+           generates the table of kernel functions by source file, and its page, from what is committed; from packages of
+           Debian's kernels with debug information where they are named, oldest first; `--check` compares
   browser  reports in a real browser alone; pictures of them are kept under target/report-pages
   dist [--prefix DIR]
            the static binary, manual pages, shell completions and a Debian package, under target/dist; with --prefix
@@ -65,6 +69,9 @@ fn main() -> ExitCode {
         ["browser"] => browser::check(&root()).exit_code(),
         ["observer"] => observer::build(&root()).exit_code(),
         ["observer", "--check"] => observer::check(&root()).exit_code(),
+        ["symbols"] => symbols::generate(&root()).exit_code(),
+        ["symbols", "--check"] => symbols::check(&root()).exit_code(),
+        ["symbols", packages @ ..] => symbols::read(&root(), packages).exit_code(),
         ["docs"] => docs::run(&root()),
         ["capture", rest @ ..] => capture::run(&root(), rest),
         ["tidy"] => tidy::report(&root()),

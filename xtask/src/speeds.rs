@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::programs::{self, Kind, Program};
 use crate::steps::{self, Ending, Run, Step, cargo, step};
 use crate::unprivileged::{self, END_TO_END, Which};
-use crate::{browser, docs, lab, nightly, observer, static_target, tidy};
+use crate::{browser, docs, lab, nightly, observer, static_target, symbols, tidy};
 
 const CHECK_AIM: Duration = Duration::from_secs(4 * 60);
 const TEST_AIM: Duration = Duration::from_secs(12 * 60);
@@ -29,6 +29,7 @@ fn check_steps() -> Vec<Step> {
             complaints => Ending::Failed(complaints.join("\n")),
         }),
         step("observer's bytes", |run| observer::check(&run.root)),
+        step("kernel functions", |run| symbols::check(&run.root)),
         step("clippy", |run| {
             cargo(run, &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
         }),

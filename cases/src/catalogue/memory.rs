@@ -3,7 +3,7 @@
 use iowhy_core::finding::FindingId;
 
 use super::{DATA, DATA_WARM, SMALL, SMALL_WARM};
-use crate::case::{Case, Need, Setup};
+use crate::case::{Before, Case, Condition, Need, Setup};
 
 const FAULTS: Case =
     Case { cause: Some(FindingId::MmapFaults), setup: &[SMALL], before: &[SMALL_WARM], ..Case::EMPTY };
@@ -17,8 +17,45 @@ const MMAP_LOCK: Case = Case {
 };
 const COPY: Case =
     Case { cause: Some(FindingId::CopyBound), setup: &[DATA], before: &[DATA_WARM], ..Case::EMPTY };
+const PRESSURE: Case =
+    Case { cause: Some(FindingId::MemoryPressure), needs: &[Need::Root, Need::Direct], ..Case::EMPTY };
 
 pub(super) const CASES: &[Case] = &[
+    Case {
+        name: "memory-pressure-dd",
+        what: "dd writes 1 GiB with 16 MiB of memory: pages are freed before it gets any; repaired: past the cache",
+        slow: &[
+            "sh",
+            "-c",
+            "echo $$ > {group} && exec dd if=/dev/zero of={dir}/out bs=4M count=256 status=none",
+        ],
+        repaired: &[
+            "dd",
+            "if=/dev/zero",
+            "of={dir}/out",
+            "bs=4M",
+            "count=256",
+            "oflag=direct",
+            "status=none",
+        ],
+        before: &[Before::Remove("out")],
+        condition: Condition::MemoryLimit(16 << 20),
+        // Version 2 of control groups pauses the writer before its group is full.
+        accept: &[FindingId::DirtyThrottle],
+        ..PRESSURE
+    },
+    Case {
+        name: "memory-pressure-tree",
+        what: "reads 1,000 files of 256 KiB six times with 64 MiB of memory; repaired: without that limit",
+        slow: &["sh", "-c", "echo $$ > {group} && exec {program} tree {dir}/tree-256k 6"],
+        repaired: &["{program}", "tree", "{dir}/tree-256k", "6"],
+        setup: &[Setup::Tree("tree-256k", 1000, 256 << 10)],
+        before: &[Before::ColdTree("tree-256k")],
+        condition: Condition::MemoryLimit(64 << 20),
+        // Where the list of files is complete, their size tells that bytes came again.
+        accept: &[FindingId::CacheThrash],
+        ..PRESSURE
+    },
     Case {
         name: "mmap-faults-rust",
         what: "maps a cached file anew for each of 600 passes; repaired: maps it once",

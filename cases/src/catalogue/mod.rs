@@ -73,8 +73,8 @@ mod tests {
                 commands.entry(cause).or_default().push(case.slow);
             }
         }
-        // A case would be watched together with its server: `crates/iowhy/tests/command/served.rs` tests it from outside.
-        let apart = [FindingId::ServerBound];
+        // A case would be watched together with its server: `crates/iowhy/tests/command/served.rs` tests these from outside.
+        let apart = [FindingId::ServerBound, FindingId::RemoteMetadata, FindingId::MappedOverNetwork];
         for id in FindingId::ALL.iter().filter(|id| id.is_repairable() && !apart.contains(id)) {
             let seen = commands.get(id).map_or(0, Vec::len);
             assert!(seen >= 2, "{}: {seen} cases", id.id());

@@ -9,6 +9,7 @@ mod memory;
 mod plain;
 mod seek;
 mod threads;
+mod truth;
 
 use std::str::FromStr;
 
@@ -25,6 +26,9 @@ const SEED: u64 = 1999;
 /// # Errors
 /// No such program, a bad number, or its I/O failed.
 pub fn run(words: &[&str]) -> Outcome<()> {
+    if let ["truth", kind, dir, number] = words {
+        return truth::run(kind, dir, n(number)?);
+    }
     let number = match words {
         ["read", file, bytes, passes, advice] => {
             plain::read(file, n(bytes)?, n(passes)?, *advice == "random")

@@ -49,6 +49,12 @@ macro_rules! with_findings {
             StdioSeek, stdio_seek, "stdio-seek", true;
             /// Waiting for a file system that another machine or a user-space program serves.
             ServerBound, server_bound, "server-bound", true;
+            /// Look-ups of names that each wait for the server of a file system.
+            RemoteMetadata, remote_metadata, "remote-metadata", true;
+            /// Page faults of a mapping that each wait for the server of a file system.
+            MappedOverNetwork, mapped_over_network, "mapped-over-network", true;
+            /// Memory is short: pages are freed, swapped in, or read again while the program waits.
+            MemoryPressure, memory_pressure, "memory-pressure", true;
             /// The program's own computing.
             CpuBound, cpu_bound, "cpu-bound", false;
             /// Waiting for something other than storage.

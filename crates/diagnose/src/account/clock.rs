@@ -29,8 +29,6 @@ const RANKS: usize = 3;
 pub struct WallClock {
     /// Threads that idle throughout, as indexes of the profile's.
     idle: HashSet<u32>,
-    /// Threads whose sleeps on timers are until a signal.
-    until_signal: HashSet<u32>,
     /// Wall time for each nanosecond of a sleep off the path, by rank.
     rates: [f64; RANKS],
     /// Idle time that no sleep stands for.
@@ -40,11 +38,7 @@ pub struct WallClock {
 impl WallClock {
     /// The clock of a run.
     pub fn new(profile: &Profile, account: &Account) -> WallClock {
-        let kinds = sleeps(profile, account);
-        let until_signal = |thread: &u32| kinds.of(Wait::Timer, *thread).peer.is_some();
-        let until_signal = (0..profile.threads.len() as u32).filter(until_signal).collect();
-        let mut clock =
-            WallClock { idle: idle_threads(profile, account), until_signal, ..WallClock::default() };
+        let mut clock = WallClock { idle: idle_threads(profile, account), ..WallClock::default() };
         if clock.share(account) > ACTIVE * account.wall_ns {
             // The other threads do not stand for the idle time: those that sleep throughout are the run.
             clock.idle.clear();
@@ -133,12 +127,9 @@ impl WallClock {
     }
 
     fn rank(&self, entry: &Entry) -> usize {
-        // A child, and a thread that holds a lock, are part of the program: what they sleep for is the cause.
-        let inside = match entry.class.wait {
-            Some(Wait::Child | Wait::Futex) => true,
-            Some(Wait::Timer) => self.until_signal.contains(&entry.thread),
-            _ => false,
-        };
+        // A child, and a thread that holds a lock, are part of the program: what they sleep for is the cause. A shell waits
+        // for its children by their signal.
+        let inside = matches!(entry.class.wait, Some(Wait::Child | Wait::Futex | Wait::Signal));
         if self.idle.contains(&entry.thread) { 2 } else { usize::from(inside) }
     }
 }

@@ -144,10 +144,8 @@ impl<'a> Tree<'a> {
             Wait::Child => some(self.children.get(command).cloned().unwrap_or_default(), "child")
                 .unwrap_or_else(|| "a child".to_owned()),
             // A shell that waits for its children sleeps until the signal of their end.
-            _ if sleep.peer == Some(Peer::Signal) => {
-                some(self.children.get(command).cloned().unwrap_or_default(), "child, by signal")
-                    .unwrap_or_else(|| sleep.words().to_owned())
-            }
+            Wait::Signal => some(self.children.get(command).cloned().unwrap_or_default(), "child, by signal")
+                .unwrap_or_else(|| sleep.words().to_owned()),
             Wait::Pipe => some(self.other_ends(entry), "pipe").unwrap_or_else(|| "a pipe".to_owned()),
             Wait::Poll => "events".to_owned(),
             Wait::Futex => match sleep.peer {

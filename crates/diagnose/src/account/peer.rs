@@ -1,8 +1,7 @@
-//! Whom a thread waits for that sleeps on a futex, a semaphore, or until a signal.
+//! Whom a thread waits for that sleeps on a futex or a semaphore.
 //!
 //! A stack does not tell: a futex in shared memory and one between threads sleep in the same functions. A process with one
-//! thread has nobody else to wait for. Semaphores of System V and message queues are objects between processes. A sleep
-//! until a signal has no time at which it ends by itself: shells wait so for their children.
+//! thread has nobody else to wait for. Semaphores of System V and message queues are objects between processes.
 
 use std::collections::HashMap;
 
@@ -20,8 +19,6 @@ pub enum Peer {
     Process,
     /// Another process, by a semaphore or message queue of the kernel's.
     Semaphore,
-    /// Whoever sends a signal.
-    Signal,
 }
 
 /// A sleep: what for, and for a futex whom for.
@@ -29,7 +26,7 @@ pub enum Peer {
 pub struct Sleep {
     /// By its stack.
     pub wait: Wait,
-    /// Of [`Wait::Futex`], and of [`Wait::Timer`] until a signal.
+    /// Of [`Wait::Futex`].
     pub peer: Option<Peer>,
 }
 
@@ -39,7 +36,6 @@ impl Sleep {
         match self.peer {
             Some(Peer::Process) => "shared-futex",
             Some(Peer::Semaphore) => "semaphore",
-            Some(Peer::Signal) => "signal",
             Some(Peer::Thread) | None => self.wait.id(),
         }
     }
@@ -49,7 +45,6 @@ impl Sleep {
         match self.peer {
             Some(Peer::Process) => "another process (lock in shared memory)",
             Some(Peer::Semaphore) => "a semaphore shared between processes",
-            Some(Peer::Signal) => "a signal",
             Some(Peer::Thread) | None => self.wait.words(),
         }
     }
@@ -59,19 +54,14 @@ impl Sleep {
 pub(super) struct Sleeps {
     /// For each thread of the profile.
     peers: Vec<Peer>,
-    /// Whether its sleeps on timers are until a signal.
-    until_signal: Vec<bool>,
 }
 
 impl Sleeps {
     /// The sleep of a thread with this wait.
     pub(super) fn of(&self, wait: Wait, thread: u32) -> Sleep {
         let thread = thread as usize;
-        let peer = match wait {
-            Wait::Futex => Some(self.peers.get(thread).copied().unwrap_or(Peer::Thread)),
-            Wait::Timer if self.until_signal.get(thread) == Some(&true) => Some(Peer::Signal),
-            _ => None,
-        };
+        let peer = || self.peers.get(thread).copied().unwrap_or(Peer::Thread);
+        let peer = (wait == Wait::Futex).then(peer);
         Sleep { wait, peer }
     }
 }
@@ -88,16 +78,10 @@ const SEMAPHORES: [&str; 8] = [
     "do_mq_timedsend",
 ];
 
-/// Kernel functions that wait for a signal and nothing else.
-const SIGNALS: [&str; 4] =
-    ["sigsuspend", "__x64_sys_rt_sigsuspend", "__x64_sys_pause", "__arm64_sys_rt_sigsuspend"];
-
-/// Whom each thread waits for in most of its time on futexes and semaphores, and on timers.
+/// Whom each thread waits for in most of its time on futexes and semaphores.
 pub(super) fn sleeps(profile: &Profile, account: &Account) -> Sleeps {
     let semaphores = asleep_in(profile, &SEMAPHORES);
-    let signals = asleep_in(profile, &SIGNALS);
-    let (futexes, timers) =
-        (asleep_for(profile, account, Wait::Futex), asleep_for(profile, account, Wait::Timer));
+    let futexes = asleep_for(profile, account, Wait::Futex);
     let alone = alone(profile);
     let mostly = |part: &[f64], whole: &[f64], thread: usize| part[thread] > 0.5 * whole[thread];
     let peer = |thread: usize| {
@@ -109,11 +93,7 @@ pub(super) fn sleeps(profile: &Profile, account: &Account) -> Sleeps {
             Peer::Thread
         }
     };
-    let threads = 0..profile.threads.len();
-    Sleeps {
-        peers: threads.clone().map(peer).collect(),
-        until_signal: threads.map(|thread| mostly(&signals, &timers, thread)).collect(),
-    }
+    Sleeps { peers: (0..profile.threads.len()).map(peer).collect() }
 }
 
 /// For each thread, time asleep with one of these functions in its stack.
@@ -169,7 +149,7 @@ mod tests {
         // Two threads of one process, two processes of one, and a pool of processes.
         let threads = vec![thread(1, 1), thread(1, 1), thread(2, 1), thread(3, 1), thread(4, 5)];
         let processes = [1, 2, 3, 4].map(|pid| Process { pid, count: 1, ..Process::default() }).to_vec();
-        let names = ["futex_do_wait", "do_semtimedop", "sigsuspend"];
+        let names = ["futex_do_wait", "do_semtimedop"];
         let symbols = names.map(|name| Symbol { name: name.to_owned(), object: None }).to_vec();
         let stack = |thread, kernel| StackTime {
             thread,
@@ -183,7 +163,7 @@ mod tests {
             seen_ns: 0.0,
             requests: None,
         };
-        let stacks = vec![stack(0, 0), stack(1, 0), stack(2, 0), stack(3, 1), stack(4, 0), stack(0, 2)];
+        let stacks = vec![stack(0, 0), stack(1, 0), stack(2, 0), stack(3, 1), stack(4, 0)];
         let profile = Profile { threads, processes, symbols, stacks, ..Profile::default() };
         let class = Class { operation: Operation::Futex, layer: Layer::Elsewhere, wait: Some(Wait::Futex) };
         let entry = |thread| Entry {
@@ -195,14 +175,12 @@ mod tests {
             events: 1,
             delay: Delay::default(),
         };
-        let timer = |thread| Entry { class: Class { wait: Some(Wait::Timer), ..class }, ..entry(thread) };
-        let entries = (0..5).map(entry).chain([timer(0), timer(2)]).collect();
+        let entries = (0..5).map(entry).collect();
         let account = Account { entries, ..Account::default() };
         let kinds = sleeps(&profile, &account);
         let peers = [0, 1, 2, 3, 4].map(|thread| kinds.of(Wait::Futex, thread).peer.unwrap());
         assert_eq!(peers, [Peer::Thread, Peer::Thread, Peer::Process, Peer::Semaphore, Peer::Thread]);
-        assert_eq!(kinds.of(Wait::Timer, 0).words(), "a signal");
-        assert_eq!(kinds.of(Wait::Timer, 2), Sleep { wait: Wait::Timer, peer: None });
+        assert_eq!(kinds.of(Wait::Signal, 2), Sleep { wait: Wait::Signal, peer: None });
         let ids = [2, 3, 0].map(|thread| kinds.of(Wait::Futex, thread).id());
         assert_eq!(ids, ["shared-futex", "semaphore", "futex"]);
     }

@@ -51,11 +51,21 @@ impl<T: Copy> Patterns<T> {
         self.exact.get(name).copied()
     }
 
+    /// What the functions of a pattern would have without it: the value of the longest prefix that is shorter.
+    pub(crate) fn get_without(&self, pattern: &str) -> Option<T> {
+        let (name, below) = match pattern.strip_suffix('*') {
+            Some(prefix) => (prefix, prefix.len().checked_sub(1)?),
+            None => (pattern, pattern.len()),
+        };
+        self.longest_prefix(&name[..below])
+    }
+
     /// The value of the exact name, else of the longest prefix.
     pub(crate) fn get(&self, name: &str) -> Option<T> {
-        if let Some(value) = self.exact.get(name) {
-            return Some(*value);
-        }
+        self.exact(name).or_else(|| self.longest_prefix(name))
+    }
+
+    fn longest_prefix(&self, name: &str) -> Option<T> {
         let mut node = &self.nodes[0];
         let mut best = node.value;
         for byte in name.bytes() {

@@ -6,7 +6,9 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{Profile, StackTime, State};
 
 use super::patterns::Patterns;
-use super::table::{Listed, Module, Place, Role, Sleeper, Table};
+use super::table::{
+    ByName, ByPathMeaning, LayerLine, Listed, Module, PathGroup, PathRule, Place, Role, Sleeper, Table,
+};
 use super::{Class, Operation, Wait};
 
 /// A function of a stack.
@@ -129,6 +131,56 @@ impl Classifier {
         &self.table.listed
     }
 
+    /// The names with layers of `symbols.toml`.
+    pub fn layer_lines(&self) -> &[LayerLine] {
+        &self.table.layer_lines
+    }
+
+    /// What `symbols.toml` says about the layer of a function of this name.
+    pub fn by_name(&self, function: &str) -> ByName<'_> {
+        if let Some(Role::Transparent | Role::Sleep | Role::Observer) = self.table.roles.get(function) {
+            return ByName::Helper;
+        }
+        let line = self.table.places.get(function).and_then(|place| place.line);
+        line.and_then(|line| self.table.layer_lines.get(usize::from(line)))
+            .map_or(ByName::Nothing, ByName::Line)
+    }
+
+    /// What a group of `paths.toml` says about the layer of its functions.
+    pub fn meaning_of_group(&self, id: &str) -> Option<ByPathMeaning> {
+        let group = self.table.path_groups.iter().find(|group| group.id == id && !group.none)?;
+        Some(group.place.map_or(ByPathMeaning::Helper, |p| ByPathMeaning::Layer(p.layer, p.shared)))
+    }
+
+    /// The group of `paths.toml` of a function of this name, as `functions.txt` has it.
+    pub fn group_by_path(&self, function: &str) -> Option<&str> {
+        let group = self.table.path_groups.get(usize::from(self.table.by_path.get(function)?))?;
+        (!group.none).then_some(group.id.as_str())
+    }
+
+    /// Whether functions would have the same layer without this line.
+    pub fn is_redundant(&self, line: &LayerLine) -> bool {
+        // No function has this name, so that only prefixes of source files meet it.
+        let name = line.pattern.replace('*', "~");
+        let by_path = self.group_by_path(&name).and_then(|id| self.meaning_of_group(id));
+        if line.fallback && by_path.is_some() {
+            return true;
+        }
+        let without =
+            self.table.places.get_without(&line.pattern).filter(|place| !place.fallback || by_path.is_none());
+        match without {
+            Some(place) => {
+                (place.layer, place.shared, place.fallback) == (line.layer, line.shared, line.fallback)
+            }
+            None => by_path == Some(ByPathMeaning::Layer(line.layer, line.shared)),
+        }
+    }
+
+    /// The rules of `paths.toml`.
+    pub fn path_rules(&self) -> &[PathRule] {
+        &self.table.path_rules
+    }
+
     fn running(&self, frames: &[Frame<'_>]) -> Class {
         if frames.is_empty() {
             return Class { operation: Operation::User, layer: Layer::Program, wait: None };
@@ -205,7 +257,12 @@ impl Classifier {
     }
 
     fn role(&self, frame: &Frame<'_>) -> Option<Role> {
-        self.table.roles.get(frame.name)
+        let helps = || {
+            let helper = self.path_group(frame).is_some_and(|group| group.place.is_none());
+            let listed = self.table.places.get(frame.name).is_some_and(|place| !place.fallback);
+            (helper && !listed).then_some(Role::Transparent)
+        };
+        self.table.roles.get(frame.name).or_else(helps)
     }
 
     /// The outermost system call or fault. Where tail calls left no frame of the call itself, the outermost function
@@ -250,23 +307,50 @@ impl Classifier {
         shared
     }
 
-    /// What a function says about layers: by its exact name, else by its module, else by a prefix.
+    /// What a function says about layers: by its exact name, else by its module, else by a prefix, else by its source file,
+    /// else by a prefix that leaves the source file to go first.
     fn place(&self, frame: &Frame<'_>) -> Option<Place> {
-        let of_module = || self.module(frame).map(|m| Place { layer: m.layer, shared: false });
-        let exact = self.table.places.exact(frame.name);
-        exact.or_else(of_module).or_else(|| self.table.places.get(frame.name))
+        if let Some(exact) = self.table.places.exact(frame.name) {
+            return Some(exact);
+        }
+        if let Some(module) = self.module(frame) {
+            return Some(Place { layer: module.layer, shared: false, fallback: false, line: None });
+        }
+        let prefix = self.table.places.get(frame.name);
+        let by_path = || self.path_group(frame)?.place;
+        prefix.filter(|place| !place.fallback).or_else(by_path).or(prefix)
     }
 
     /// What a function says about a sleep below it, in the same order.
     fn sleeper(&self, frame: &Frame<'_>) -> Option<&Sleeper> {
         let of_module = || self.module(frame).and_then(|m| m.sleeper);
         let exact = self.table.sleeper_of.exact(frame.name);
-        let index = exact.or_else(of_module).or_else(|| self.table.sleeper_of.get(frame.name));
+        let index = exact
+            .or_else(of_module)
+            .or_else(|| self.table.sleeper_of.get(frame.name))
+            .or_else(|| self.path_group(frame)?.sleeper);
         self.table.sleepers.get(usize::from(index?))
     }
 
     fn module(&self, frame: &Frame<'_>) -> Option<Module> {
         if frame.module.is_empty() { None } else { self.table.modules.get(frame.module) }
+    }
+
+    /// What the source file of a function says; of modules that the table lists, the module says it.
+    fn path_group(&self, frame: &Frame<'_>) -> Option<&PathGroup> {
+        if self.module(frame).is_some() {
+            return None;
+        }
+        let group = self.table.path_groups.get(usize::from(self.table.by_path.get(frame.name)?))?;
+        (!group.none).then_some(group)
+    }
+
+    /// Whether a function belongs to a served file system.
+    fn serves(&self, frame: &Frame<'_>) -> bool {
+        match self.module(frame) {
+            Some(module) => module.server,
+            None => self.path_group(frame).is_some_and(|group| group.server),
+        }
     }
 
     /// The innermost function that says what was waited for.
@@ -290,7 +374,7 @@ impl Classifier {
     /// What a sleep below a function waits for, given the functions further out.
     fn meaning(&self, sleeper: &Sleeper, outer: &[Frame<'_>], operation: Operation) -> Option<Wait> {
         let find = |patterns: &Patterns<Wait>| outer.iter().find_map(|f| patterns.get(f.name));
-        let served = || sleeper.served && outer.iter().any(|f| self.module(f).is_some_and(|m| m.server));
+        let served = || sleeper.served && outer.iter().any(|f| self.serves(f));
         find(&sleeper.anywhere)
             .or_else(|| served().then_some(Wait::Server))
             .or_else(|| find(&sleeper.near))

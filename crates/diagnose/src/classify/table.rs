@@ -1,4 +1,5 @@
-//! Reads the table of kernel functions (`symbols.toml`, `waits.toml`) and modules (`modules.toml`) into look-ups.
+//! Reads the table of kernel functions (`symbols.toml`, `waits.toml`), modules (`modules.toml`) and source files
+//! (`paths.toml`, with the generated `functions.txt`) into look-ups.
 //!
 //! The table is data; what its sections mean is said at their heads. Reading is total: an entry that cannot be
 //! understood is left out and named in [`Table::faults`], and a test holds that list empty. What may not enter: a name
@@ -9,12 +10,19 @@ use std::collections::HashMap;
 use iowhy_core::layer::Layer;
 use serde::Deserialize;
 
+use super::by_path::{ByPath, NONE};
 use super::patterns::Patterns;
 use super::{Operation, Wait};
 
 /// The table that is part of this program.
-const EMBEDDED: &str =
-    concat!(include_str!("symbols.toml"), include_str!("waits.toml"), include_str!("modules.toml"));
+const EMBEDDED: &str = concat!(
+    include_str!("symbols.toml"),
+    include_str!("waits.toml"),
+    include_str!("modules.toml"),
+    include_str!("paths.toml")
+);
+/// Functions by the source file that defines them.
+const FUNCTIONS: &str = include_str!("functions.txt");
 
 /// What a function is to the walk over a stack, whatever else it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -43,6 +51,10 @@ pub(crate) struct Place {
     pub(crate) layer: Layer,
     /// A service of several layers: the caller's layer counts, this one only when no caller is in the table.
     pub(crate) shared: bool,
+    /// The source file of a function goes first.
+    pub(crate) fallback: bool,
+    /// The line that says so, an index into [`Table::layer_lines`]; for modules and paths none.
+    pub(crate) line: Option<u16>,
 }
 
 /// What a module of the kernel says about its functions that are not listed by name.
@@ -75,6 +87,65 @@ pub(crate) struct Sleeper {
     pub(crate) kind: Option<Wait>,
 }
 
+/// What a group of source files says about its functions.
+#[derive(Clone, Debug)]
+pub(crate) struct PathGroup {
+    /// Its name in `functions.txt`.
+    pub(crate) id: String,
+    /// Where CPU time in them belongs; `None`: they help others.
+    pub(crate) place: Option<Place>,
+    /// They have no meaning at all.
+    pub(crate) none: bool,
+    /// What a sleep in them waits for: an index into [`Table::sleepers`].
+    pub(crate) sleeper: Option<u16>,
+    /// They belong to a served file system.
+    pub(crate) server: bool,
+}
+
+/// A line of `paths.toml`, for the generator of `functions.txt`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    /// A file, or a folder that ends in `/`; the longest rule decides.
+    pub path: String,
+    /// The group in `functions.txt`.
+    pub group: String,
+}
+
+/// A name with a layer of `symbols.toml`, for checks against the source files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerLine {
+    /// The name, or a prefix that ends in `*`.
+    pub pattern: String,
+    /// Its layer.
+    pub layer: Layer,
+    /// Whether the layer of a caller goes first.
+    pub shared: bool,
+    /// Only for functions whose source file is not known.
+    pub fallback: bool,
+    /// Why the name is the better rule where the source file says another layer.
+    pub reason: Option<String>,
+}
+
+/// What `symbols.toml` says about the layer of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByName<'a> {
+    /// No line has it.
+    Nothing,
+    /// It helps others, and their layer counts.
+    Helper,
+    /// This line gives its layer.
+    Line(&'a LayerLine),
+}
+
+/// What source files say about the layer of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ByPathMeaning {
+    /// It helps others, and their layer counts.
+    Helper,
+    /// Its layer, and whether the layer of a caller goes first.
+    Layer(Layer, bool),
+}
+
 /// A name of the table, for tests against a running kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
@@ -102,6 +173,10 @@ pub(crate) struct Table {
     /// Functions that start a write-back and wait for it.
     pub(crate) own_writeback: Patterns<()>,
     pub(crate) modules: Patterns<Module>,
+    pub(crate) layer_lines: Vec<LayerLine>,
+    pub(crate) path_groups: Vec<PathGroup>,
+    pub(crate) path_rules: Vec<PathRule>,
+    pub(crate) by_path: ByPath,
     pub(crate) listed: Vec<Listed>,
     /// What could not be understood, in words.
     pub(crate) faults: Vec<String>,
@@ -128,6 +203,21 @@ struct File {
     wait: Vec<WaitGroup>,
     #[serde(default)]
     module: Vec<ModuleGroup>,
+    #[serde(default)]
+    path: Vec<PathToml>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PathToml {
+    id: String,
+    layer: Option<Layer>,
+    #[serde(default)]
+    shared: bool,
+    paths: String,
+    kind: Option<String>,
+    #[serde(default)]
+    by_operation: HashMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -164,6 +254,9 @@ struct LayerGroup {
     names: String,
     #[serde(default)]
     shared: bool,
+    #[serde(default)]
+    fallback: bool,
+    reason: Option<String>,
     since: Option<String>,
     until: Option<String>,
     part: Option<String>,
@@ -202,11 +295,11 @@ struct WaitGroup {
 impl Table {
     /// The table that is part of this program.
     pub(crate) fn embedded() -> Table {
-        Table::parse(EMBEDDED)
+        Table::parse(EMBEDDED, FUNCTIONS)
     }
 
     /// Reads a table. Never fails: see [`Table::faults`].
-    pub(crate) fn parse(text: &str) -> Table {
+    pub(crate) fn parse(text: &str, functions: &'static str) -> Table {
         let mut table = Table::default();
         let file: File = match toml::from_str(text) {
             Ok(file) => file,
@@ -234,11 +327,7 @@ impl Table {
             }
         }
         for g in file.layer {
-            table.list(&g.names, &g.since, &g.until, &g.part);
-            for name in g.names.split_whitespace() {
-                let before = table.places.insert(name, Place { layer: g.id, shared: g.shared });
-                table.conflict("layer", name, before.is_some());
-            }
+            table.layer_group(&g);
         }
         for g in file.operation {
             table.list(&g.names, &g.since, &g.until, &g.part);
@@ -258,7 +347,47 @@ impl Table {
         for g in file.module {
             table.module_group(&g);
         }
+        for g in file.path {
+            table.path_group(&g);
+        }
+        let ids: Vec<&str> = table.path_groups.iter().map(|g| g.id.as_str()).collect();
+        table.by_path = ByPath::parse(functions, &ids, &mut table.faults);
         table
+    }
+
+    fn layer_group(&mut self, g: &LayerGroup) {
+        self.list(&g.names, &g.since, &g.until, &g.part);
+        for name in g.names.split_whitespace() {
+            let line = u16::try_from(self.layer_lines.len()).ok();
+            self.layer_lines.push(LayerLine {
+                pattern: name.to_owned(),
+                layer: g.id,
+                shared: g.shared,
+                fallback: g.fallback,
+                reason: g.reason.clone(),
+            });
+            let before =
+                self.places.insert(name, Place { layer: g.id, shared: g.shared, fallback: g.fallback, line });
+            self.conflict("layer", name, before.is_some());
+        }
+    }
+
+    fn path_group(&mut self, g: &PathToml) {
+        let kind = g.kind.as_deref().map(|id| self.wait(id));
+        let by_operation = self.by_operation(&g.by_operation);
+        let sleeper = kind.and_then(|_| self.sleeper(Sleeper { kind, by_operation, ..Sleeper::default() }));
+        self.path_groups.push(PathGroup {
+            id: g.id.clone(),
+            place: g.layer.map(|layer| Place { layer, shared: g.shared, fallback: false, line: None }),
+            none: g.id == NONE,
+            sleeper,
+            server: kind == Some(Wait::Server),
+        });
+        for path in g.paths.split_whitespace() {
+            let twice = self.path_rules.iter().any(|rule| rule.path == path);
+            self.conflict("group of paths", path, twice);
+            self.path_rules.push(PathRule { path: path.to_owned(), group: g.id.clone() });
+        }
     }
 
     fn wait_group(&mut self, g: &WaitGroup, sets: &HashMap<String, String>) {
@@ -404,16 +533,16 @@ mod tests {
     fn faults_are_named_and_the_rest_is_kept() {
         let text = "call_prefixes = [\"__x64_sys_\"]\n[[call]]\nid = \"read\"\nnames = \"read\"\n\
                     [[call]]\nid = \"drink\"\nnames = \"read\"\n[[layer]]\nid = \"copy\"\nnames = \"a a\"\nsince = \"x\"\n";
-        let table = Table::parse(text);
+        let table = Table::parse(text, "");
         assert_eq!(table.faults.len(), 4, "{:?}", table.faults);
         assert_eq!(table.places.get("a").map(|p| p.layer), Some(Layer::Copy));
-        assert_eq!(Table::parse("[").faults.len(), 1);
+        assert_eq!(Table::parse("[", "").faults.len(), 1);
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_without_a_panic(text in ".{0,200}") {
-            let _ = Table::parse(&text);
+            let _ = Table::parse(&text, "");
         }
     }
 }

@@ -65,3 +65,32 @@ fn what_no_table_knows_is_unexplained() {
     );
     assert_eq!(classifier.classify(&[], State::Running).layer, Layer::Program);
 }
+
+#[test]
+fn functions_without_a_line_mean_what_their_source_file_says() {
+    let classifier = Classifier::new();
+    for (function, layer) in [
+        ("cow_file_range_inline", Layer::Filesystem),
+        // Prefixes by hand would say the block layer, and off the path.
+        ("bio_get_trace_info", Layer::Filesystem),
+        ("sched_rq_cmp", Layer::Block),
+        // A module goes before the source file of a function of the same name in the kernel itself.
+        ("sched_rq_cmp [virtio_blk]", Layer::Device),
+        // Files are not known, a fallback prefix is.
+        ("sysfs_not_yet_invented", Layer::Elsewhere),
+    ] {
+        assert_eq!(classifier.classify(&[function], State::Running).layer, layer, "{function}");
+    }
+    // The scheduler is looked through.
+    let stack = ["try_to_block_task", "__schedule", "vfs_read", "__x64_sys_read"];
+    assert_eq!(classifier.classify(&stack, State::Running).layer, Layer::Filesystem);
+}
+
+#[test]
+fn a_wait_below_built_in_code_is_that_below_the_module() {
+    let classifier = Classifier::new();
+    for function in ["pnfs_update_layout", "not_yet_invented [nfsv4]"] {
+        let stack = ["schedule", "io_schedule", "folio_wait_bit_common", function, "__x64_sys_read"];
+        assert_eq!(classifier.classify(&stack, State::Blocked).wait, Some(Wait::Server), "{function}");
+    }
+}

@@ -176,6 +176,8 @@ pub enum Wait {
     Socket,
     /// A timer.
     Timer,
+    /// A signal.
+    Signal,
     /// Another thread of the program (futex).
     Futex,
     /// A child process.
@@ -210,6 +212,7 @@ impl Wait {
         Wait::Pipe,
         Wait::Socket,
         Wait::Timer,
+        Wait::Signal,
         Wait::Futex,
         Wait::Child,
         Wait::Poll,
@@ -237,6 +240,7 @@ impl Wait {
             Wait::Pipe => "pipe",
             Wait::Socket => "socket",
             Wait::Timer => "timer",
+            Wait::Signal => "signal",
             Wait::Futex => "futex",
             Wait::Child => "child",
             Wait::Poll => "poll",
@@ -265,6 +269,7 @@ impl Wait {
             Wait::Pipe => "a pipe",
             Wait::Socket => "a socket",
             Wait::Timer => "a timer",
+            Wait::Signal => "a signal",
             Wait::Futex => "another thread",
             Wait::Child => "a child process",
             Wait::Poll => "an event (poll, select, epoll)",
@@ -305,6 +310,7 @@ impl Wait {
             Wait::Pipe
             | Wait::Socket
             | Wait::Timer
+            | Wait::Signal
             | Wait::Futex
             | Wait::Child
             | Wait::Poll
@@ -326,6 +332,7 @@ impl Wait {
             Wait::Pipe
                 | Wait::Socket
                 | Wait::Timer
+                | Wait::Signal
                 | Wait::Futex
                 | Wait::Child
                 | Wait::Poll
@@ -358,7 +365,7 @@ mod tests {
         for w in Wait::ALL {
             assert_eq!(Wait::from_id(w.id()), Some(*w));
         }
-        assert_eq!((Operation::ALL.len(), Wait::ALL.len()), (22, 22));
+        assert_eq!((Operation::ALL.len(), Wait::ALL.len()), (22, 23));
     }
 
     #[test]

@@ -27,7 +27,7 @@ const ENOUGH_ALIKE: u64 = 5;
 
 impl Facts<'_> {
     /// Whether most faults are those of mapped files; `None` where too few of them were seen to tell. A wait for the
-    /// device within a fault is a file's (or swap's).
+    /// device within a fault is a file's, unless it is for swap.
     pub(super) fn faults_are_of_files(&self) -> Option<bool> {
         let (mut files, mut memory, mut events) = (0.0, 0.0, 0);
         for stack in self.profile.stacks.iter().filter(|s| s.known && s.state == State::Running) {
@@ -42,7 +42,9 @@ impl Facts<'_> {
             events += stack.events;
         }
         let waits = self.waiting(Operation::Fault, Wait::DeviceRead);
-        let (of_files, events) = (files + waits.time_ns, events + waits.events);
+        let swap = self.short_memory().swap_waiting;
+        let of_files = files + (waits.time_ns - swap.time_ns).max(0.0);
+        let events = events + waits.events.saturating_sub(swap.events);
         let all_alike = of_files.min(memory) <= 0.0;
         let enough = if all_alike { ENOUGH_ALIKE } else { ENOUGH };
         (events >= enough).then_some(of_files > memory)
@@ -51,31 +53,13 @@ impl Facts<'_> {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{StackTime, Symbol};
-
     use super::*;
     use crate::findings::synthetic::Run;
 
     #[test]
     fn the_functions_of_the_samples_tell_files_from_memory() {
         let run = |name: &str, events| {
-            Run::new(1.0)
-                .with(|p| {
-                    p.symbols = vec![Symbol { name: name.into(), object: None }];
-                    p.stacks = vec![StackTime {
-                        thread: 0,
-                        state: State::Running,
-                        kernel: vec![0],
-                        user: Vec::new(),
-                        known: true,
-                        time_ns: 1e6,
-                        wall_ns: 1e6,
-                        events,
-                        seen_ns: 1e6,
-                        requests: None,
-                    }];
-                })
-                .facts(|f| f.faults_are_of_files())
+            Run::new(1.0).stack(&[name], State::Running, 1e-3, events).facts(|f| f.faults_are_of_files())
         };
         assert_eq!(run("next_uptodate_folio", 50), Some(true));
         assert_eq!(run("do_anonymous_page", 50), Some(false));

@@ -13,6 +13,7 @@ pub(super) const CLAIMS: &[(FindingId, Side)] = &[(F::SyncPerWrite, Side::Write)
 
 /// Findings that failing calls of an operation are reported under.
 pub(super) const FAILING: &[(FindingId, &[Operation])] = &[
+    (F::RemoteMetadata, &[Operation::Open, Operation::Stat, Operation::Names]),
     (F::ManySmallFiles, &[Operation::Open, Operation::Stat, Operation::Names]),
     (F::SmallRequests, &[Operation::Read, Operation::Write]),
     (F::StdioSeek, &[Operation::Read, Operation::Write]),
@@ -43,6 +44,17 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     // Bytes that need not come from the device do not need a faster one.
     (F::CacheThrash, F::DeviceSaturated),
     (F::ReadaheadWaste, F::DeviceSaturated),
+    (F::MemoryPressure, F::DeviceSaturated),
+    // Reading the same bytes again is what fills memory and brings evicted pages back.
+    (F::CacheThrash, F::MemoryPressure),
+    // A page that stays in memory is not waited for, one at a time or otherwise.
+    (F::MemoryPressure, F::MmapFaults),
+    (F::MemoryPressure, F::QueueDepthOne),
+    // Freeing pages is CPU time of the memory layer, as zeroing fresh ones is.
+    (F::MemoryPressure, F::FreshBuffers),
+    // The server's answers are what names and faults cost; what is left is CPU time.
+    (F::RemoteMetadata, F::ManySmallFiles),
+    (F::MappedOverNetwork, F::MmapFaults),
     (F::ReadaheadWaste, F::MmapFaults),
     // A limit or other processes, not the device itself.
     (F::Throttled, F::DeviceSaturated),

@@ -9,7 +9,8 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 use iowhy_core::model::{Cost, LayerCost, MODEL_SCHEMA, StackModel};
 use iowhy_core::profile::{
-    Access, BlockSample, CallCount, CallCounts, DeviceUse, FileUse, Profile, SampledShare, Thread,
+    Access, BlockSample, CallCount, CallCounts, DeviceUse, FileUse, Profile, SampledShare, StackTime, State,
+    Symbol, Thread,
 };
 
 use super::{Facts, judge};
@@ -67,6 +68,29 @@ impl Run {
     pub fn sleeps(self, operation: Operation, wait: Wait, share: f64, sleeps: u64) -> Run {
         let layer = wait.layer().unwrap_or(Layer::Elsewhere);
         self.entry(Class { operation, layer, wait: Some(wait) }, false, share, sleeps)
+    }
+
+    /// A kernel stack, the innermost function first, as a share of the wall time. It is beside the account: rules that look
+    /// at functions see it.
+    pub fn stack(self, names: &[&str], state: State, share: f64, events: u64) -> Run {
+        let time_ns = share * self.wall_s * 1e9;
+        self.with(|p| {
+            let first = p.symbols.len() as u32;
+            let symbol = |name: &&str| Symbol { name: (*name).into(), object: None };
+            p.symbols.extend(names.iter().map(symbol));
+            p.stacks.push(StackTime {
+                thread: 0,
+                state,
+                kernel: (first..p.symbols.len() as u32).collect(),
+                user: Vec::new(),
+                known: true,
+                time_ns,
+                wall_ns: time_ns,
+                events,
+                seen_ns: time_ns,
+                requests: None,
+            });
+        })
     }
 
     /// Of the wait that was added last, these parts behind and beside requests of others.

@@ -43,6 +43,7 @@ mod stripe_lab;
 mod trace;
 mod traps;
 mod tree;
+mod truth;
 mod watch;
 mod watch_harm;
 mod watch_record;

@@ -5,6 +5,19 @@
 pub(crate) struct FileKey(pub(crate) [u64; 2]);
 
 impl FileKey {
+    /// The keys that stand for all files of a type that have no place of their own.
+    pub(crate) fn others() -> impl Iterator<Item = FileKey> {
+        let of = |number: u32| FileKey([0, u64::from_ne_bytes(halves(0, number << 12))]);
+        (0..=libc::S_IFMT >> 12).map(of)
+    }
+
+    /// Whether it is one of [`FileKey::others`]. No file has inode 0 on device 0.
+    pub(crate) fn stands_for_many(self) -> bool {
+        let FileKey([inode, device_and_type]) = self;
+        let [a, b, c, d, ..] = device_and_type.to_ne_bytes();
+        inode == 0 && [a, b, c, d] == [0; 4]
+    }
+
     /// What it is, by the type bits of its mode (inode(7)), as in `FileUse::kind`.
     pub(crate) fn kind(self) -> &'static str {
         let FileKey([_, device_and_type]) = self;
@@ -24,4 +37,10 @@ impl FileKey {
     pub(crate) fn has_offsets(self) -> bool {
         matches!(self.kind(), "regular" | "directory" | "block-device")
     }
+}
+
+/// Two fields of four bytes, as they lie in memory.
+fn halves(first: u32, second: u32) -> [u8; 8] {
+    let ([a, b, c, d], [e, f, g, h]) = (first.to_ne_bytes(), second.to_ne_bytes());
+    [a, b, c, d, e, f, g, h]
 }

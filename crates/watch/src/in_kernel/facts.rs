@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap as KernelMap, PerCpuArray};
-use iowhy_core::profile::{Access, CallCount, FileUse, KindUse, OwnIo, SIZE_CLASSES, SampledShare};
+use iowhy_core::profile::{
+    Access, CallCount, FileUse, KindUse, OwnIo, RingRequests, SIZE_CLASSES, SampledShare,
+};
 use iowhy_linux::syscalls;
 
 use super::shapes::NUMBERS;
@@ -41,6 +43,8 @@ pub(crate) struct Facts {
     pub(crate) kinds: Vec<KindUse>,
     /// By process: what its ended threads moved, and all syncs.
     pub(crate) processes: HashMap<u32, OwnIo>,
+    /// Requests of rings, by operation.
+    pub(crate) rings: Vec<RingRequests>,
     /// What did not fit.
     pub(crate) lost: Lost,
 }
@@ -52,10 +56,14 @@ pub(crate) struct Lost {
     pub(crate) threads: u64,
     /// Calls on open files that are counted by number only.
     pub(crate) descriptions: u64,
-    /// Open files whose sums are gone.
+    /// Times that the calls on a file were added to those of all files without a place.
     pub(crate) files: u64,
     /// Steps of block requests that found the buffer full.
     pub(crate) requests: u64,
+    /// Ends of threads and syncs that belong to no process.
+    pub(crate) processes: u64,
+    /// Requests of rings on files that were not followed.
+    pub(crate) ring_requests: u64,
 }
 
 pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
@@ -79,16 +87,28 @@ pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
         let (key, bytes) = entry.map_err(|e| chain(&e))?;
         paths.insert(FileKey(key), path_text(&bytes));
     }
-    let lost: Array<_, [u64; 4]> = map(object, "losses")?;
-    let [threads, descriptions, files, requests] = lost.get(&0, 0).map_err(|e| chain(&e))?;
+    let lost: Array<_, [u64; 6]> = map(object, "losses")?;
+    let [threads, descriptions, files, requests, by_process, ring_requests] =
+        lost.get(&0, 0).map_err(|e| chain(&e))?;
     Ok(Facts {
         calls: calls(object)?,
         kinds: by_kind(&sums),
         files: by_path(sums, &paths),
         paths,
-        processes: processes(object)?,
-        lost: Lost { threads, descriptions, files, requests },
+        // Where one is missing, what the others did does not add up.
+        processes: if by_process == 0 { processes(object)? } else { HashMap::new() },
+        rings: super::rings::counts(object)?,
+        lost: Lost { threads, descriptions, files, requests, processes: by_process, ring_requests },
     })
+}
+
+/// Makes the entries of the files beyond those that have a place, one for each type.
+pub(super) fn prepare(object: &mut Ebpf) -> Result<(), String> {
+    let mut files: KernelMap<_, [u64; 2], [u64; FILE_SUMS]> = map(object, "files")?;
+    for key in FileKey::others() {
+        files.insert(key.0, [0; FILE_SUMS], 0).map_err(|e| chain(&e))?;
+    }
+    Ok(())
 }
 
 /// Adds what a living thread has not yet added itself (`struct run`).
@@ -203,7 +223,12 @@ fn by_kind(sums: &HashMap<FileKey, [u64; SUMS]>) -> Vec<KindUse> {
 /// Joins what has the same path: a file that was replaced keeps its name.
 fn by_path(sums: HashMap<FileKey, [u64; SUMS]>, paths: &HashMap<FileKey, String>) -> Vec<FileUse> {
     let mut joined: HashMap<(String, &'static str), [u64; SUMS]> = HashMap::new();
+    let mut rest = [0; SUMS];
     for (key, more) in sums {
+        if key.stands_for_many() {
+            add(&mut rest, &more);
+            continue;
+        }
         let kind = key.kind();
         let path = match kind {
             "pipe" | "socket" => format!("{kind}:[{}]", key.0[0]),
@@ -218,11 +243,10 @@ fn by_path(sums: HashMap<FileKey, [u64; SUMS]>, paths: &HashMap<FileKey, String>
             |sums: &[u64; SUMS]| std::cmp::Reverse((sums[1].saturating_add(sums[ACCESS + 1]), sums[OPENS]));
         rank(&a.1).cmp(&rank(&b.1)).then_with(|| a.0.cmp(&b.0))
     });
-    if files.len() > MAX_REPORTED {
-        let mut rest = [0; SUMS];
-        for (_, more) in files.drain(MAX_REPORTED..) {
-            add(&mut rest, &more);
-        }
+    for (_, more) in files.drain(files.len().min(MAX_REPORTED)..) {
+        add(&mut rest, &more);
+    }
+    if rest != [0; SUMS] {
         files.push(((OTHERS.to_owned(), "unknown"), rest));
     }
     files.into_iter().map(|((path, kind), sums)| file(path, kind, &sums)).collect()

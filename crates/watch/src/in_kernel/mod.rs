@@ -10,6 +10,7 @@ mod facts;
 mod records;
 mod requests;
 mod rights;
+mod rings;
 mod shapes;
 
 use aya::maps::{Array, HashMap};
@@ -73,6 +74,7 @@ impl InKernel {
                 shapes.set(number, words, 0).map_err(|e| chain(&e))?;
             }
         }
+        facts::prepare(&mut object)?;
         Ok(InKernel { object, window: None })
     }
 

@@ -30,7 +30,12 @@ const AGAIN: f64 = 1.2;
 const MOSTLY: f64 = 0.5;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let fetched = facts.profile.io.device_read_bytes.filter(|b| *b > 0)? as f64;
+    // The kernel counts what comes from swap among the bytes read from devices: that is of no file.
+    let swapped = facts.profile.pressure.memory.as_ref().and_then(|m| m.swapped_in_pages).unwrap_or(0);
+    let fetched = facts.profile.io.device_read_bytes? as f64 - swapped as f64 * PAGE_BYTES;
+    if fetched <= 0.0 {
+        return None;
+    }
     let evicted = facts.recently_evicted_pages();
     let distinct = facts.file_bytes_read().filter(|_| facts.files_are_complete());
     let again = match distinct {

@@ -1,9 +1,10 @@
 //! Tests of the rule `server-bound`.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{BlockSample, ServerProcess};
+use iowhy_core::profile::{BlockSample, RpcUse, ServedMount, ServerProcess};
 
 use super::*;
+use crate::classify::{Operation, Wait};
 use crate::findings::synthetic::{Run, access, slow_and_repaired};
 
 fn run(share: f64) -> Run {

@@ -62,11 +62,7 @@ const KINDS: [(Sleep, &str, &str); 11] = [
         "another process (a semaphore or message queue)",
         "Look at the process that posts the semaphore or sends the message: iowhy attach PID.",
     ),
-    (
-        Sleep { wait: Wait::Timer, peer: Some(Peer::Signal) },
-        "a signal",
-        "A shell waits so for its children, which were profiled too.",
-    ),
+    (only(Wait::Signal), "a signal", "A shell waits so for its children, which were profiled too."),
     (only(Wait::Child), "a child process", "The children were profiled too: their time is in the account."),
     (only(Wait::Poll), "events (poll, select, epoll)", "It is idle until work arrives; look at the sender."),
     (only(Wait::Terminal), "input from a terminal", "It waits for a user to type."),

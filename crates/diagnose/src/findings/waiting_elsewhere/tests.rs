@@ -30,7 +30,7 @@ fn every_wait_off_the_path_has_words() {
         let run = match sleep.peer {
             Some(Peer::Thread) => run(0.9, sleep.wait).second_thread(|run| run.queued(0.01)),
             // The stack decides.
-            Some(Peer::Semaphore | Peer::Signal) => continue,
+            Some(Peer::Semaphore) => continue,
             Some(Peer::Process) | None => run(0.9, sleep.wait),
         };
         let found = run.findings();
