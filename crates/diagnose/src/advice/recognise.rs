@@ -133,7 +133,20 @@ impl<'a> Owner<'a> {
             None => true,
         };
         let met = |patterns: &[String]| self.profile.files.iter().any(|file| is_one_of(file, patterns));
-        side && (advice.with_files.is_empty() || met(&advice.with_files)) && !met(&advice.without_files)
+        let lists = !advice.directories || self.lists_directories();
+        side && lists
+            && (advice.with_files.is_empty() || met(&advice.with_files))
+            && !met(&advice.without_files)
+    }
+
+    /// Whether most opens are of directories to list: a directory takes two calls or more. Unknown is no.
+    fn lists_directories(&self) -> bool {
+        let Some(calls) = &self.profile.calls else { return false };
+        let count = |names: &[&str]| -> u64 {
+            calls.calls.iter().filter(|call| names.contains(&call.name.as_str())).map(|c| c.succeeded()).sum()
+        };
+        let listings = count(&["getdents64", "getdents"]);
+        listings > 0 && listings >= count(&["open", "openat", "openat2"])
     }
 
     fn executable(&self, names: &[String]) -> Option<String> {

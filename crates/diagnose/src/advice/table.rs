@@ -91,6 +91,8 @@ pub(super) struct Advice {
     pub(super) side: Option<Side>,
     pub(super) with_files: Vec<String>,
     pub(super) without_files: Vec<String>,
+    /// It saves the listing of directories, so it applies where most opens are for that.
+    pub(super) directories: bool,
 }
 
 /// Whether a change acts on reads or on writes.
@@ -126,6 +128,8 @@ struct AdviceToml {
     with_files: Vec<String>,
     #[serde(default)]
     without_files: Vec<String>,
+    #[serde(default)]
+    directories: bool,
 }
 
 impl Recognised {
@@ -169,6 +173,7 @@ impl Advice {
             side: toml.side,
             with_files: toml.with_files,
             without_files: toml.without_files,
+            directories: toml.directories,
         }
     }
 
@@ -187,6 +192,9 @@ impl Advice {
         }
         if !self.without_files.is_empty() {
             when.push(format!("without files {}", names(&self.without_files)));
+        }
+        if self.directories {
+            when.push("where directories are listed".to_owned());
         }
         (!when.is_empty()).then(|| when.join(", "))
     }

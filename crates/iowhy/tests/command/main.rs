@@ -25,6 +25,7 @@ mod hostile;
 mod mrc;
 mod old_records;
 mod outputs;
+mod program_advice;
 mod prove;
 mod prove_files;
 mod prove_groups;
