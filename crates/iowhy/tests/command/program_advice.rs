@@ -42,7 +42,7 @@ fn shell(dir: &Path, command: &str) -> Command {
 
 fn test(real: &Real) {
     if let Some(missing) = real.needs.iter().find(|program| !is_installed(program)) {
-        return skipped(&format!("{missing} is not installed"));
+        return skipped(&format!("the program {missing} is not installed"));
     }
     let dir = directory();
     assert!(shell(dir.path(), &real.prepare).output().unwrap().status.success(), "{}", real.prepare);
