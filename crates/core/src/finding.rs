@@ -130,6 +130,71 @@ impl Gain {
     }
 }
 
+/// Advice in the terms of a well-known program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramAdvice {
+    /// The program, library or run-time system: `PostgreSQL`.
+    pub program: String,
+    /// The fact by which it was recognised: "executable `postgres`".
+    pub recognised_by: String,
+    /// Changes that act on this cause, the first one first to try.
+    pub changes: Vec<ProgramChange>,
+}
+
+/// One change to a program, with its cost and its source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramChange {
+    /// What has to be changed.
+    pub kind: ChangeKind,
+    /// What to type, and where.
+    pub change: String,
+    /// What it costs, in half a sentence.
+    pub cost: String,
+    /// What a power failure loses that it did not lose before, and for how long; absent where durability is not affected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_failure: Option<String>,
+    /// Defaults, versions and limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Title of the documentation.
+    pub source_title: String,
+    /// Its address.
+    pub source_url: String,
+}
+
+impl ProgramChange {
+    /// What to do and what it costs: one line of a screen, never shortened.
+    pub fn line(&self) -> String {
+        format!("{}. Cost: {}.", self.change, self.cost)
+    }
+}
+
+/// What has to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// A setting of the program, its service or its data.
+    Setting,
+    /// An option on its command line, or a variable of its environment.
+    Option,
+    /// What its clients send.
+    Statement,
+    /// Code that uses it.
+    Code,
+}
+
+impl ChangeKind {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            ChangeKind::Setting => "setting only",
+            ChangeKind::Option => "option only",
+            ChangeKind::Statement => "change of what clients send",
+            ChangeKind::Code => "change of code",
+        }
+    }
+}
+
 /// One cause of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
@@ -143,6 +208,9 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// The change to make; for a finding that is no fault, what to know.
     pub advice: String,
+    /// The same in the terms of the well-known program that has this cause; absent where none was recognised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_program: Option<ProgramAdvice>,
     /// The gain of the change; `None` where it cannot be predicted.
     pub gain: Option<Gain>,
     /// No cause was found, but there may be one: the run waits for storage, was partly unseen, or was too short. `healthy`

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod advice;
 pub mod classify;
 pub mod findings;
 pub mod repair;

@@ -7,6 +7,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::{Profile, StackTime, State};
 use iowhy_diagnose::account::{Account, account};
+use iowhy_diagnose::advice::{self, KnownProgram};
 use iowhy_diagnose::classify::{Class, Classifier, Operation};
 use iowhy_diagnose::findings::{self, Facts};
 
@@ -78,4 +79,9 @@ pub fn claim(id: FindingId) -> &'static str {
 /// The manual page of a finding, in Markdown.
 pub fn manual(id: FindingId) -> &'static str {
     findings::manual(id)
+}
+
+/// Well-known programs with a change for a finding.
+pub fn programs(id: FindingId) -> Vec<KnownProgram> {
+    advice::known(id)
 }

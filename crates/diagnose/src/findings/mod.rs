@@ -61,6 +61,7 @@ pub use self::loops::{around, interpreted, own_ns, start_ns};
 pub use self::range::Range;
 pub use self::repairs::{Repairs, first_time, others, repaired, together};
 use crate::account::Account;
+use crate::advice;
 
 /// The input of a rule.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +135,7 @@ pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
     precedence::rank(&mut findings);
     precedence::describe(&mut findings, found(false).next());
     failing::report(facts, &mut findings);
+    advice::add(facts.profile, facts.account, &mut findings);
     findings
 }
 

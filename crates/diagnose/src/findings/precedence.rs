@@ -163,6 +163,7 @@ mod tests {
                 high: g,
                 open_above: false,
             }),
+            in_program: None,
             undecided: false,
         };
         let first = |share| {
@@ -183,6 +184,7 @@ mod tests {
             evidence: vec![],
             advice: String::new(),
             gain: None,
+            in_program: None,
             undecided: false,
         };
         let both = vec![finding(F::SyncPerWrite, 0.06), finding(F::DirtyThrottle, 0.8)];

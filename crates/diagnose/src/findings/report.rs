@@ -46,6 +46,7 @@ impl Draft {
             evidence,
             advice: self.advice,
             gain: self.saved_time.map(|s| s.gain(wall)),
+            in_program: None,
             undecided: false,
         })
     }

@@ -42,6 +42,7 @@ fn findings(ids: &[FindingId]) -> Offer {
         id: *id,
         claim: analyzer::claim(*id),
         manual: analyzer::manual(*id),
+        programs: analyzer::programs(*id),
         repairable: id.is_repairable(),
     };
     Offer::Findings { findings: ids.iter().map(entry).collect() }
@@ -109,6 +110,29 @@ fn list(ids: &[FindingId], width: usize) -> String {
     text
 }
 
+/// The manual page with the changes to well-known programs below it, in Markdown.
+fn whole_manual(id: FindingId) -> String {
+    let mut text = analyzer::manual(id).trim_end().to_owned();
+    let programs = analyzer::programs(id);
+    if !programs.is_empty() {
+        text.push_str("\n\n## In well-known programs\n");
+    }
+    for known in programs {
+        let _ = write!(text, "\n**{}** ({})\n", known.program, known.recognised_by);
+        for known in known.changes {
+            let change = known.change;
+            let when = known.when.map(|when| format!(", {when}")).unwrap_or_default();
+            let _ = write!(text, "- ({}{when}) {}", change.kind.words(), change.line());
+            let power = change.power_failure.as_ref().map(|lost| format!("Power failure: {lost}"));
+            for more in power.iter().chain(&change.note) {
+                let _ = write!(text, " {more}");
+            }
+            let _ = writeln!(text, " Source: {}, {}", change.source_title, change.source_url);
+        }
+    }
+    text
+}
+
 /// The manual page for a terminal of `width` columns: headings and names of sections in bold, paragraphs filled anew,
 /// examples as they are.
 fn page(id: FindingId, width: usize) -> String {
@@ -121,7 +145,8 @@ fn page(id: FindingId, width: usize) -> String {
             paragraph.clear();
         }
     };
-    for line in analyzer::manual(id).trim_end().lines() {
+    let manual = whole_manual(id);
+    for line in manual.trim_end().lines() {
         let heading = line.trim_start_matches('#');
         if line.starts_with("```") {
             flush(&mut paragraph, &mut text);
@@ -135,7 +160,7 @@ fn page(id: FindingId, width: usize) -> String {
             flush(&mut paragraph, &mut text);
             text.push('\n');
         } else {
-            if line.starts_with("- ") {
+            if line.starts_with("- ") || line.starts_with("**") {
                 flush(&mut paragraph, &mut text);
             }
             paragraph.push_str(if paragraph.is_empty() { "" } else { " " });
@@ -176,7 +201,7 @@ mod tests {
                 assert!(page.lines().all(|line| line.chars().count() <= width), "{page}");
                 let words =
                     |text: &str| text.replace("**", "").split_whitespace().map(str::len).sum::<usize>();
-                let fences = analyzer::manual(*id).replace("```text", "").replace(['`', '#'], "");
+                let fences = whole_manual(*id).replace("```text", "").replace(['`', '#'], "");
                 assert_eq!(words(&page.replace(['`', '#'], "")), words(&fences), "no word is lost: {page}");
             }
         }

@@ -1,6 +1,7 @@
 //! Records that list things: what a command offers, several experiments, removed files.
 
 use iowhy_core::finding::FindingId;
+use iowhy_diagnose::advice::KnownProgram;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -89,6 +90,8 @@ pub struct FindingEntry {
     pub claim: &'static str,
     /// Its manual page, in Markdown.
     pub manual: &'static str,
+    /// Well-known programs with changes that act on it, in the order of their names.
+    pub programs: Vec<KnownProgram>,
     /// Whether `prove` has a repair for it.
     pub repairable: bool,
 }

@@ -26,6 +26,7 @@ mod mrc;
 mod old_records;
 mod outputs;
 mod path_endings;
+mod program_advice;
 mod prove;
 mod prove_files;
 mod prove_groups;

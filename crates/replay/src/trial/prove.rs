@@ -262,6 +262,7 @@ mod tests {
             evidence: Vec::new(),
             advice: String::new(),
             gain: None,
+            in_program: None,
             undecided: false,
         };
         // The rules find neither of them in this run.

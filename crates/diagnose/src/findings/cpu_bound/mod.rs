@@ -51,6 +51,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence,
         advice: "Profile the code with a CPU profiler (perf record -g, samply), or use more threads.".into(),
         gain: None,
+        in_program: None,
         undecided: false,
     })
 }

@@ -58,6 +58,7 @@ pub(super) fn too_short(facts: &Facts<'_>) -> Finding {
         evidence: Vec::new(),
         advice: "Run it longer, or in a loop: iowhy -- sh -c 'for i in $(seq 100); do CMD; done'.".into(),
         gain: None,
+        in_program: None,
         undecided: true,
     }
 }
@@ -109,7 +110,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         ),
     };
     let undecided = unclear.is_much();
-    Some(Finding { id: FindingId::Healthy, share, sentence, evidence, advice, gain: None, undecided })
+    Some(Finding {
+        id: FindingId::Healthy,
+        share,
+        sentence,
+        evidence,
+        advice,
+        gain: None,
+        in_program: None,
+        undecided,
+    })
 }
 
 impl Facts<'_> {

@@ -136,6 +136,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence,
         advice: advice.into(),
         gain: None,
+        in_program: None,
         undecided: false,
     })
 }

@@ -1,6 +1,6 @@
 //! The findings, most valuable first: predicted gain, evidence, advice.
 
-use iowhy_core::finding::Finding;
+use iowhy_core::finding::{Finding, ProgramChange};
 use iowhy_view::document::{Detail, Part};
 
 use super::{percent_of, prove};
@@ -8,6 +8,8 @@ use crate::record::watch::WatchRecord;
 
 /// Findings on a screen.
 const MAX_FINDINGS: usize = 2;
+/// Changes to a well-known program, of the first finding on a screen; the others have one.
+const MAX_CHANGES: usize = 2;
 /// Lines of evidence of the first finding on a screen; the others have their sentence.
 const MAX_EVIDENCE: usize = 3;
 
@@ -30,6 +32,7 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         }
         parts.push(Part::List(lines));
         let whole = i == 0 || detail.is_page();
+        parts.extend(in_program(finding, detail.rows(if whole { MAX_CHANGES } else { 1 }, usize::MAX)));
         let advice = if whole { finding.advice.as_str() } else { first_sentence(&finding.advice) };
         if !advice.is_empty() {
             parts.push(Part::Advice(advice.to_owned()));
@@ -38,8 +41,21 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     let Some(first) = record.findings.first() else { return parts };
     let rest: Vec<&str> = record.findings.iter().skip(shown).map(|f| f.id.id()).collect();
     let also = if rest.is_empty() { String::new() } else { format!("also: {}; ", rest.join(", ")) };
-    parts.push(Part::Note(format!("{also}`iowhy explain {}` describes the rule", first.id.id())));
+    let program =
+        first.in_program.as_ref().map(|known| format!("; {} is in it, with sources", known.program));
+    let program = program.unwrap_or_default();
+    parts.push(Part::Note(format!("{also}`iowhy explain {}` describes the rule{program}", first.id.id())));
     parts
+}
+
+/// The changes in the program's own terms, each with its cost and never shortened.
+fn in_program(finding: &Finding, most: usize) -> Vec<Part> {
+    let Some(known) = &finding.in_program else { return Vec::new() };
+    let line = |(i, change): (usize, &ProgramChange)| {
+        let or = if i == 0 { "" } else { ", or" };
+        Part::Advice(format!("{}{or}: {}", known.program, change.line()))
+    };
+    known.changes.iter().take(most).enumerate().map(line).collect()
 }
 
 /// A finding's name, its predicted gain, and its share.
