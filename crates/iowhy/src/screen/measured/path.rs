@@ -20,10 +20,11 @@ pub fn chapter(record: &Record, detail: Detail) -> Chapter {
     let named: Named<'_> =
         record.requests.iter().filter_map(|r| Some((r.label.clone(), by_key(&r.key)?))).collect();
     let evidence = detail >= Detail::Verbose;
+    let mut table = requests(record, &named, detail);
+    table.extend(summary::faster(record, &cross_check::labels(&named), detail));
     let mut sections = vec![
         Section::quiet("Verdict", summary::verdict(record)),
-        Section::quiet("Where the time of a request goes", requests(record, &named, detail)),
-        Section::quiet("Faster", summary::faster(record, &cross_check::labels(&named), detail)),
+        Section::quiet("Where the time of a request goes", table),
     ];
     if evidence && !detail.is_page() {
         let rows = named.iter().map(|(label, cell)| (label.clone(), cell.latency_ns.histogram.clone()));
@@ -301,10 +302,9 @@ pub(crate) mod tests {
         let mut record = full();
         for limit in &mut record.limits {
             limit.limit.id = LimitId::Unknown;
-            limit.limit.sentence =
-                "cached reads: limit unknown: borderline for one-thread: a second thread gives 1.2 \
-                times the throughput, threshold 1.20; an interval 2.0x narrower would decide"
-                    .to_owned();
+            limit.limit.sentence = "cached reads: limit unknown: a second thread gives 1.2 \
+                times the throughput, threshold 1.20 (one-thread), interval 2.0x too wide"
+                .to_owned();
         }
         let whole: String = lines(&record, Detail::Screen, 400).join(" ");
         for width in 40..=130 {
