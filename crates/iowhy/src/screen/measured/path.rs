@@ -171,7 +171,7 @@ fn methods(record: &Record, detail: Detail) -> Vec<Section> {
     for (state, title) in [("warm", "cached"), ("cold", "not cached")] {
         let methods: Vec<&MethodRecord> = record.methods.iter().filter(|w| w.state == state).collect();
         let mut table = Table::new(["method", "#time", "#time / pread", "#CPU / pread"]);
-        table.indent = 2;
+        (table.indent, table.keys) = (2, 1);
         for method in &methods {
             let mark = if method.delivers { "" } else { " *" };
             table.row([
@@ -201,7 +201,7 @@ fn methods(record: &Record, detail: Detail) -> Vec<Section> {
 fn model(record: &Record) -> Section {
     let Some(model) = &record.model else { return Section::default() };
     let mut table = Table::new(["layer", "#ns per call", "#ns per page", "#ns per byte"]);
-    table.indent = 2;
+    (table.indent, table.keys) = (2, 1);
     let parts = record.model_parts.iter().flatten().map(|(name, cost)| (format!("({name})"), cost));
     for (name, cost) in model.iter().map(|(n, c)| (n.clone(), c)).chain(parts) {
         let range = |value: f64, low: f64, high: f64, digits: usize| {
@@ -308,7 +308,9 @@ pub(crate) mod tests {
         }
         let whole: String = lines(&record, Detail::Screen, 400).join(" ");
         for width in 40..=130 {
-            for line in lines(&record, Detail::Screen, width) {
+            for line in
+                [Detail::Screen, Detail::Verbose].iter().flat_map(|detail| lines(&record, *detail, width))
+            {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
             let lines = lines(&record, Detail::Screen, width);
