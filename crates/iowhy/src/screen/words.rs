@@ -172,8 +172,8 @@ pub(crate) const WORDS: &[Word] = &[
     },
     Word {
         kind: Kind::Limit,
-        word: "borderline",
-        text: "A ratio whose 95 % interval includes the threshold of a rule, after all the time there was. The sentence says how much narrower the interval must be.",
+        word: "interval too wide",
+        text: "A 95 % interval includes the threshold of a rule, after all the time there was. A quieter machine or a longer `--time` narrows it: four times the time, half the width. `equal` means that the value is at the threshold, and no time decides.",
     },
     Word {
         kind: Kind::Column,

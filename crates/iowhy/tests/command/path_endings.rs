@@ -1,6 +1,6 @@
 //! Every way in which the path report ends with exit code 1 says why: the cell and the reason on stderr and on the screen.
 
-use crate::common::{directory, iowhy, text};
+use crate::common::{MIB, directory, full_file, iowhy, text};
 
 /// The one error on stderr.
 fn error(stderr: &str) -> &str {
@@ -59,4 +59,19 @@ fn what_is_well_ends_with_exit_code_0() {
         assert!(!ran.stderr.contains("error:") && !ran.stdout.contains("(!)"), "{ran:?}");
         assert!(!ran.stdout.contains("more rounds"), "{ran:?}");
     }
+}
+
+#[test]
+fn a_directory_has_rows_of_sequential_writes_and_a_file_of_the_users_has_none() {
+    let dir = directory();
+    let labels = |target: &str| -> Vec<String> {
+        let ran = iowhy(&[target, "--size", "32m", "--time", "2s", "-q", "--json", "-"]);
+        let requests = ran.json()["requests"].as_array().unwrap().clone();
+        requests.iter().map(|request| request["label"].as_str().unwrap().to_owned()).collect()
+    };
+    let scratch = labels(text(dir.path()));
+    assert!(scratch.iter().any(|label| label == "write 1 MiB, sync at end"), "{scratch:?}");
+    full_file(dir.path(), "precious", 4 * MIB);
+    let file = labels(text(&dir.path().join("precious")));
+    assert!(!file.is_empty() && !file.iter().any(|label| label.contains("write")), "{file:?}");
 }

@@ -217,6 +217,7 @@ fn what_a_write_waits_beyond_the_device_is_no_layers_time() {
         (Method::Pwrite, CacheState::None, 1),
         (Method::Pwrite, CacheState::None, 4),
         (Method::Direct, CacheState::Direct, 1),
+        (Method::PwriteEndFdatasync, CacheState::None, 1),
     ];
     for (method, state, threads) in cases {
         for (counted, device_ns) in [(Some(200_000.0), 200_000.0), (Some(9e5), 500_000.0), (None, 0.0)] {
@@ -232,6 +233,13 @@ fn what_a_write_waits_beyond_the_device_is_no_layers_time() {
             assert_eq!(wait(Layer::Writeback), 0.0, "nothing measures it");
             let said = split.notes.iter().any(|n| n.contains("not separated"));
             assert_eq!(said, device_ns < 500_000.0, "{:?}", split.notes);
+            let undivided = split.notes.iter().any(|n| n.contains("not divided"));
+            assert_eq!(
+                undivided,
+                method == Method::PwriteEndFdatasync && device_ns > 0.0,
+                "{:?}",
+                split.notes
+            );
         }
     }
 }

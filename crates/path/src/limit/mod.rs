@@ -270,7 +270,7 @@ fn decide(question: &str, shared: Option<Fact>, rulings: Vec<(LimitId, Ruling)>)
     let why = match (near.first(), missing.is_empty()) {
         (None, false) => "a measurement is missing".to_owned(),
         _ if shared.is_some() => "CPU contention".to_owned(),
-        (Some((id, near)), _) => format!("borderline for {}: {}; {}", id.id(), near.fact.claim(), near.needs),
+        (Some((id, near)), _) => format!("{} ({}), {}", near.fact.claim(), id.id(), near.needs),
         (None, true) => match failed.last() {
             Some((_, fact)) => format!("no known limit fits: {}", fact.claim()),
             None => "no known limit fits".to_owned(),

@@ -56,7 +56,7 @@ pub(super) enum Ruling {
 pub(super) struct Near {
     /// The ratio and its threshold in words.
     pub(super) fact: Fact,
-    /// What would decide it.
+    /// What is missing for a decision.
     pub(super) needs: String,
     /// Whether a narrower interval can decide it.
     pub(super) open: bool,
@@ -87,8 +87,10 @@ pub(super) struct Condition {
     fact: Fact,
     /// The threshold in words, as it belongs behind a fact that is too near to it.
     threshold: String,
-    /// How many times narrower the interval must be; `None` where the value itself is at the threshold.
-    narrower: Option<f64>,
+    /// What is missing for a decision.
+    needs: String,
+    /// Whether a narrower interval can decide.
+    open: bool,
 }
 
 impl Condition {
@@ -109,24 +111,23 @@ impl Condition {
         } else {
             format!(", threshold {words} ±{}", percent(CLEARANCE))
         };
+        // The value may still move as long as the interval reaches beyond the neighbourhood of the threshold.
+        let near = threshold * 2.0 * CLEARANCE;
+        let open = e.low < threshold - near || e.high > threshold + near;
         let distance = (e.value - threshold).abs();
         let arm = if e.value > threshold { e.value - e.low } else { e.high - e.value };
-        let narrower = (distance > threshold * CLEARANCE).then(|| arm / distance);
-        Condition { above, side: side(e, threshold), fact, threshold: threshold_words, narrower }
+        let needs = match distance > threshold * CLEARANCE {
+            _ if !open => format!("equal within {}", percent(2.0 * CLEARANCE)),
+            // A tenth on top: an interval that ends on the threshold does not decide.
+            true => format!("interval {:.1}x too wide", arm / distance * 1.1),
+            false => "interval too wide".to_owned(),
+        };
+        Condition { above, side: side(e, threshold), fact, threshold: threshold_words, needs, open }
     }
 
     fn near(&self) -> Near {
-        let needs = match self.narrower {
-            // One tenth on top: an interval that ends on the threshold does not decide.
-            Some(factor) => {
-                format!(
-                    "an interval {:.1}x narrower would decide (a quieter machine, longer `--time`)",
-                    factor * 1.1
-                )
-            }
-            None => format!("it is within {} of the threshold, where no rule decides", percent(CLEARANCE)),
-        };
-        Near { fact: self.fact.clone().followed_by(&self.threshold), needs, open: self.narrower.is_some() }
+        let fact = self.fact.clone().followed_by(&self.threshold);
+        Near { fact, needs: self.needs.clone(), open: self.open }
     }
 
     fn holds(&self) -> bool {

@@ -108,7 +108,7 @@ impl Streams<'_> {
         let (cold, deep) = (self.cold?, self.deep?);
         let reach = Estimate { unit: Unit::Ratio, ..gain(deep, cold)? };
         let (through, direct) = (rate(cold)?, rate(deep)?);
-        let words = format!("read-ahead reaches {} of the rate of direct reads", units::share(&reach));
+        let words = format!("read-ahead reaches {} of direct reads", units::share(&reach));
         let rates = format!(
             "{} through the cache: {}; {} direct, {} in flight: {}",
             units::Bytes(cold.workload.block_bytes),
@@ -188,7 +188,7 @@ mod tests {
         let found = ask((768.0, 768.0), 0.3, (792.0, 800.0));
         assert_eq!(found.id, LimitId::Device, "{found:?}");
         let lines = [
-            "read-ahead reaches 96.00 % [96.00, 96.00] of the rate of direct reads, n = 9 rounds",
+            "read-ahead reaches 96.00 % [96.00, 96.00] of direct reads, n = 9 rounds",
             "128 KiB through the cache: 768.0 MiB/s ±0 %; 1 MiB direct, 4 in flight: 800.0 MiB/s ±0 %",
             "95.00 % [95.00, 95.00] of 1.263 ms ±0 % a request is waiting",
             "more in flight gives 1.010 [1.010, 1.010] times the throughput for requests of 1 MiB",

@@ -219,8 +219,8 @@ fn a_borderline_limit_says_what_is_known_and_what_would_decide() {
         at.id == LimitId::Unknown && open.is_empty(),
         "no rounds decide a value at the threshold: {at:?}"
     );
-    let known = "borderline for one-thread: one thread is on the CPU for 90.00 % [90.00, 90.00] of its time, threshold 90 %";
-    assert!(at.sentence.contains(known) && at.sentence.contains("within 2 % of the threshold"), "{at:?}");
+    let known = "limit unknown: one thread is on the CPU for 90.00 % [90.00, 90.00] of its time, threshold 90 % (one-thread), equal within 4 %";
+    assert!(at.sentence.contains(known), "{at:?}");
     let (shared, open) = ask(900.0, 100.0);
     assert!(shared.sentence.contains("CPU contention") && open.is_empty(), "{shared:?}");
     assert!(shared.evidence.iter().any(|e| e.contains("wait for a CPU for 9.")), "{shared:?}");
@@ -245,10 +245,7 @@ fn a_wide_interval_leaves_its_question_open_and_says_how_much_narrower_it_must_b
     let limits = limits(&e);
     assert_eq!(limits.open, [Question::Cached], "{limits:?}");
     let sentence = &limits.cached.sentence;
-    assert!(
-        sentence.contains("borderline for one-thread") && sentence.contains("x narrower would decide"),
-        "{sentence}"
-    );
+    assert!(sentence.contains("(one-thread), interval ") && sentence.contains("x too wide"), "{sentence}");
     assert!(!sentence.contains("more rounds"), "{sentence}");
 }
 

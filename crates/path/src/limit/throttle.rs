@@ -91,7 +91,7 @@ fn one(run: &CellRun, configured: Option<&str>) -> Ruling {
 
 /// Signs of a throttle that are too few.
 fn not_sure(fact: Fact) -> Near {
-    let needs = "the configured limits of the device or the provider would decide".to_owned();
+    let needs = "too few signs: compare it with the limits set for the device".to_owned();
     Near { fact, needs, open: false }
 }
 

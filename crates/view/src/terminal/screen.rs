@@ -65,7 +65,7 @@ fn section(section: &Section, width: usize, narrow: usize, marks: Marks) -> Stri
     if text.is_empty() || section.quiet || section.title.is_empty() {
         return text;
     }
-    format!("{BOLD}{}{BOLD:#}\n{text}", section.title)
+    styled(BOLD, &wrap(&section.title, narrow, "", "  ")) + &text
 }
 
 fn styled(style: Style, text: &str) -> String {

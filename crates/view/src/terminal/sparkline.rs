@@ -107,15 +107,19 @@ const DIM: Style = Style::new().dimmed();
 const COLUMNS: (usize, usize) = (10, 32);
 /// Names of rows are cut to this, without and with percentiles beside the picture.
 const NAME: [usize; 2] = [44, 28];
+const MIN_NAME: usize = 8;
 /// Columns of a time and the gap beside it.
 const TIME: usize = 10;
 
-/// A table of pictures, a line each; empty where there is nothing to see. `percentiles` adds p50 and p99.
+/// A table of pictures, a line each; empty where there is nothing to see. `percentiles` adds p50 and p99. On a narrow
+/// terminal names are cut, then pictures give way.
 pub fn table(rows: &[(String, &Histogram)], percentiles: bool, width: usize, marks: Marks) -> String {
-    let room = NAME[usize::from(percentiles)];
+    let times = 2 + TIME * if percentiles { 4 } else { 2 };
+    let most = width.saturating_sub(times + COLUMNS.0).max(MIN_NAME);
+    let room = NAME[usize::from(percentiles)].min(most);
+    let narrow = width < times + COLUMNS.0 + MIN_NAME;
     let widest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).clamp(7, room);
-    let rest = widest + 2 + TIME * if percentiles { 4 } else { 2 };
-    let columns = width.saturating_sub(rest).clamp(COLUMNS.0, COLUMNS.1);
+    let columns = width.saturating_sub(widest + times).clamp(COLUMNS.0, COLUMNS.1);
     let mut shown: Vec<Vec<String>> = Vec::new();
     let mut counts: Vec<u64> = Vec::new();
     for (name, histogram) in rows {
@@ -127,7 +131,9 @@ pub fn table(rows: &[(String, &Histogram)], percentiles: bool, width: usize, mar
             let p99 = if n >= 100 { time(histogram.quantile(0.99)) } else { "-".to_owned() };
             row.extend([time(histogram.quantile(0.5)), p99]);
         }
-        row.extend([time(spread.low_ns), spread.picture, time(spread.high_ns)]);
+        row.push(time(spread.low_ns));
+        row.extend((!narrow).then_some(spread.picture));
+        row.push(time(spread.high_ns));
         shown.push(row);
         counts.push(n);
     }
@@ -138,8 +144,14 @@ pub fn table(rows: &[(String, &Histogram)], percentiles: bool, width: usize, mar
         header.extend(["p50", "p99"]);
         align.extend([Align::Right; 2]);
     }
-    header.extend(["p1", "histogram", "max"]);
-    align.extend([Align::Right, Align::Left, Align::Right]);
+    header.push("p1");
+    align.push(Align::Right);
+    if !narrow {
+        header.push("histogram");
+        align.push(Align::Left);
+    }
+    header.push("max");
+    align.push(Align::Right);
     let n = if least == most {
         units::count(*least)
     } else {

@@ -67,7 +67,7 @@ fn seen(part: &PartCheck) -> String {
 /// Both figures of every request, layer by layer.
 pub(super) fn section(labels: &Labels<'_>) -> Section {
     let mut table = Table::new(["request", "#fitted", "#sampled", "#events", "result"]);
-    table.indent = 2;
+    (table.indent, table.keys) = (2, 1);
     let mut reasons: Vec<(&str, &str)> = Vec::new();
     for (label, check) in labels {
         table.row([

@@ -20,10 +20,11 @@ pub fn chapter(record: &Record, detail: Detail) -> Chapter {
     let named: Named<'_> =
         record.requests.iter().filter_map(|r| Some((r.label.clone(), by_key(&r.key)?))).collect();
     let evidence = detail >= Detail::Verbose;
+    let mut table = requests(record, &named, detail);
+    table.extend(summary::faster(record, &cross_check::labels(&named), detail));
     let mut sections = vec![
         Section::quiet("Verdict", summary::verdict(record)),
-        Section::quiet("Where the time of a request goes", requests(record, &named, detail)),
-        Section::quiet("Faster", summary::faster(record, &cross_check::labels(&named), detail)),
+        Section::quiet("Where the time of a request goes", table),
     ];
     if evidence && !detail.is_page() {
         let rows = named.iter().map(|(label, cell)| (label.clone(), cell.latency_ns.histogram.clone()));
@@ -170,7 +171,7 @@ fn methods(record: &Record, detail: Detail) -> Vec<Section> {
     for (state, title) in [("warm", "cached"), ("cold", "not cached")] {
         let methods: Vec<&MethodRecord> = record.methods.iter().filter(|w| w.state == state).collect();
         let mut table = Table::new(["method", "#time", "#time / pread", "#CPU / pread"]);
-        table.indent = 2;
+        (table.indent, table.keys) = (2, 1);
         for method in &methods {
             let mark = if method.delivers { "" } else { " *" };
             table.row([
@@ -200,7 +201,7 @@ fn methods(record: &Record, detail: Detail) -> Vec<Section> {
 fn model(record: &Record) -> Section {
     let Some(model) = &record.model else { return Section::default() };
     let mut table = Table::new(["layer", "#ns per call", "#ns per page", "#ns per byte"]);
-    table.indent = 2;
+    (table.indent, table.keys) = (2, 1);
     let parts = record.model_parts.iter().flatten().map(|(name, cost)| (format!("({name})"), cost));
     for (name, cost) in model.iter().map(|(n, c)| (n.clone(), c)).chain(parts) {
         let range = |value: f64, low: f64, high: f64, digits: usize| {
@@ -301,14 +302,15 @@ pub(crate) mod tests {
         let mut record = full();
         for limit in &mut record.limits {
             limit.limit.id = LimitId::Unknown;
-            limit.limit.sentence =
-                "cached reads: limit unknown: borderline for one-thread: a second thread gives 1.2 \
-                times the throughput, threshold 1.20; an interval 2.0x narrower would decide"
-                    .to_owned();
+            limit.limit.sentence = "cached reads: limit unknown: a second thread gives 1.2 \
+                times the throughput, threshold 1.20 (one-thread), interval 2.0x too wide"
+                .to_owned();
         }
         let whole: String = lines(&record, Detail::Screen, 400).join(" ");
         for width in 40..=130 {
-            for line in lines(&record, Detail::Screen, width) {
+            for line in
+                [Detail::Screen, Detail::Verbose].iter().flat_map(|detail| lines(&record, *detail, width))
+            {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
             let lines = lines(&record, Detail::Screen, width);

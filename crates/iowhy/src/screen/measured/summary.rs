@@ -169,22 +169,19 @@ fn trust(record: &Record, labels: &Labels<'_>) -> Option<Part> {
         words.push("busy machine, repeat it when idle".to_owned());
     }
     words.push(format!("{} rounds", rounds(record)));
-    if let Some(harness) = &record.ruler.harness_per_request {
-        words.push(format!("overhead {}", units::time(harness.value)));
-    }
+    words.extend(record.ruler.harness_per_request.map(|harness| format!("overhead {:.0} ns", harness.value)));
     let errors = record.held_out.iter().map(|held| held.error_percent.abs());
     words.extend(errors.reduce(f64::max).map(|worst| format!("model error {worst:.0} %")));
     words.extend(checks(labels));
-    words.push("more with -v".to_owned());
+    words.push("more: -v".to_owned());
     Some(Part::Lead("trust".to_owned(), words.join("; ")))
 }
 
-/// `cross-check 1 of 9 agree, 2 disagree`; the others are inconclusive.
+/// `cross-check 1 agree, 2 disagree`; the others are inconclusive.
 fn checks(labels: &Labels<'_>) -> Option<String> {
     let count = |wanted: CheckVerdict| labels.iter().filter(|(_, check)| check.verdict == wanted).count();
     let (agree, disagree) = (count(CheckVerdict::Confirmed), count(CheckVerdict::Disagrees));
-    (!labels.is_empty())
-        .then(|| format!("cross-check {agree} of {} agree, {disagree} disagree", labels.len()))
+    (!labels.is_empty()).then(|| format!("cross-check {agree} agree, {disagree} disagree"))
 }
 
 /// The rounds of the canonical requests: `11`, or `11 to 19` where some were measured further.
