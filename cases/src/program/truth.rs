@@ -1,20 +1,28 @@
-//! Programs that count what they do themselves, and print it: what a tool says of them is held against that.
+//! Programs that count what they do themselves, and print it: what a tool says of them is compared with that.
 //!
 //! One line of JSON: by file `[opens, reads, bytes read, writes, bytes written]`, and how many opens failed with ENOTDIR, an
 //! error that nothing else in such a process meets.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
+use std::io::{ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use io_uring::{IoUring, opcode, squeue, types};
 use iowhy_core::problem::Problem;
+use rustix::fs::OFlags;
 
 use super::{Outcome, failed};
+
+/// Past the page cache.
+const O_DIRECT: i32 = OFlags::DIRECT.bits() as i32;
 
 /// What was done.
 #[derive(Default)]
@@ -175,9 +183,76 @@ fn many(dir: &str, files: u64) -> Outcome<Count> {
     Ok(all)
 }
 
+/// Waits on a ring: `count` times for a message that comes 5 ms later, then as often for a read of a file past the cache, then for
+/// a timer of 1 ms; meanwhile another thread keeps the disk busy. Prints how many requests of each kind it made.
+fn ring(dir: &str, count: u64) -> Outcome<String> {
+    let path = made(dir, "ring")?;
+    std::fs::File::open(&path).and_then(|file| file.sync_all()).map_err(failed("write a file"))?;
+    let file =
+        OpenOptions::new().read(true).custom_flags(O_DIRECT).open(&path).map_err(failed("open a file"))?;
+    let (here, mut there) = UnixStream::pair().map_err(failed("make a socket"))?;
+    let mut ring = IoUring::new(8).map_err(failed("make a ring"))?;
+    let mut memory = vec![0_u8; 8192];
+    let place = memory.as_ptr().align_offset(4096);
+    let page = memory[place..place + 4096].as_mut_ptr();
+    let after = types::Timespec::new().nsec(1_000_000);
+    let over = AtomicBool::new(false);
+    let disk = Path::new(dir).join("busy");
+    let busy = || {
+        let file = File::create(&disk)?;
+        let block = vec![7; 262_144];
+        while !over.load(Ordering::Relaxed) {
+            file.write_all_at(&block, 0)?;
+            file.sync_data()?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(busy);
+        let mut wait_for = |request: squeue::Entry| {
+            // SAFETY: files, memory and the time live until the ring has said that the request is done.
+            let pushed = unsafe { ring.submission().push(&request) };
+            pushed.map_err(|_| Problem::failed("the ring is full"))?;
+            ring.submit_and_wait(1).map_err(failed("wait for the ring"))?;
+            ring.completion().next().map(|c| c.result()).ok_or_else(|| Problem::failed("nothing came"))
+        };
+        let mut all = || -> Outcome<()> {
+            for n in 0..count {
+                let receive = opcode::Recv::new(types::Fd(here.as_raw_fd()), page, 1).build();
+                let sender = &mut there;
+                let sent = std::thread::scope(|scope| {
+                    scope.spawn(move || {
+                        std::thread::sleep(Duration::from_millis(5));
+                        sender.write_all(&[1])
+                    });
+                    wait_for(receive)
+                })?;
+                let read = opcode::Read::new(types::Fd(file.as_raw_fd()), page, 4096).offset(n % 16 * 4096);
+                let read = wait_for(read.build())?;
+                wait_for(opcode::Timeout::new(&after).build())?;
+                if (sent, read) != (1, 4096) {
+                    return Err(Problem::failed(format!("received {sent} bytes, read {read}")));
+                }
+            }
+            Ok(())
+        };
+        let done = all();
+        over.store(true, Ordering::Relaxed);
+        let wrote: std::io::Result<()> =
+            writer.join().unwrap_or_else(|_| Err(std::io::Error::other("the writer died")));
+        wrote.map_err(failed("write a file"))?;
+        done
+    })?;
+    Ok(format!("{{\"recv\": {count}, \"read\": {count}, \"timeout\": {count}}}"))
+}
+
 /// Runs one of them and prints what it did.
 pub(super) fn run(kind: &str, dir: &str, number: u64) -> Outcome<()> {
     match kind {
+        "ring" => {
+            println!("{}", ring(dir, number)?);
+            return Ok(());
+        }
         "phases" => phases(dir, 3, number),
         "children" => children(dir, number),
         "child" => child(Path::new(dir)),

@@ -108,6 +108,23 @@ struct request {
 	u64 __sector;
 };
 
+struct io_cqe {
+	u64 user_data;
+	s32 res;
+	/* Until the file is known. */
+	s32 fd;
+};
+
+struct io_kiocb {
+	struct file *file;
+	u8 opcode;
+	/* Of four or eight bytes. */
+	u64 flags;
+	/* Linux 5.19 and later. */
+	struct io_cqe cqe;
+	void *ctx;
+};
+
 /* The values differ between kernels. */
 enum req_flag_bits { __REQ_RAHEAD = 19 };
 

@@ -33,6 +33,10 @@ enum {
 	/* Bytes of events of block requests that wait for the loader: half a second of 50,000 requests a second. A power of two. */
 	REQUEST_BYTES = 8 << 20,
 	COMM_BYTES = 16,
+	/* Requests of rings under way that are followed, and ring operations that are told apart. */
+	MAX_RING_REQUESTS = 65536,
+	RING_OPERATIONS = 64,
+	MAX_RING_FILES = 4096,
 	/* 64 marks each: the last stands for blocks of 4096 bytes from 2^45 on. */
 	MARK_WORDS = 40,
 	REGISTERS = 9,
@@ -216,12 +220,13 @@ struct lost {
 	u64 files;
 	u64 requests;
 	u64 processes;
+	u64 ring_requests;
 };
 
 /* PERF_RECORD_SAMPLE of include/uapi/linux/perf_event.h. */
 enum { SAMPLE = 9 };
 /* Identities of events. perf counts its own up from 1. */
-enum { INSERTED = 1, ISSUED, DONE, MERGED };
+enum { INSERTED = 1, ISSUED, DONE, MERGED, RING_BUSY, RING_IDLE };
 static const u64 IDENTITIES = 0xffffffff00000000ULL;
 
 /* Something happened to a request of the block layer. Laid out as perf lays out a sample that begins with identity, task, time and
@@ -249,6 +254,29 @@ struct request_event {
 	u8 kernel_thread;
 	u8 padding;
 	char task[COMM_BYTES];
+};
+
+/* What a request of a ring waits for: an event (a socket, a timer, a signal), a file, or what its descriptor is. */
+enum { RING_EVENT, RING_FILE, RING_BY_DESCRIPTOR };
+
+/* A request of a ring that works on a file. */
+struct ring_request {
+	u64 submitted_ns;
+	u32 descriptor;
+	/* The descriptor is an index of files that are registered with the ring. */
+	u32 registered;
+};
+
+struct ring_count {
+	u64 requests;
+	/* Of those on files: that completed, and their time. */
+	u64 done;
+	u64 time_ns;
+};
+
+struct ring_file {
+	u64 ring;
+	u64 index;
 };
 
 struct error_key {
@@ -290,6 +318,13 @@ MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct walk, 1, 0) walks SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct registers, 1, 0) registers SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct lost, 1, 0) losses SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct machine, 1, 0) machine SEC(".maps");
+
+MAP(BPF_MAP_TYPE_ARRAY, u32, u32, RING_OPERATIONS, 0) ring_kinds SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct ring_count, RING_OPERATIONS, 0) ring_counts SEC(".maps");
+MAP(BPF_MAP_TYPE_HASH, u64, struct ring_request, MAX_RING_REQUESTS, BPF_F_NO_PREALLOC) ring_requests SEC(".maps");
+/* Registered files that have turned out to be sockets, pipes or other events. */
+MAP(BPF_MAP_TYPE_HASH, struct ring_file, u32, MAX_RING_FILES, BPF_F_NO_PREALLOC) ring_events SEC(".maps");
+MAP(BPF_MAP_TYPE_ARRAY, u32, s32, 1, 0) ring_in_flight SEC(".maps");
 
 RING(RECORD_BYTES) records SEC(".maps");
 RING(REQUEST_BYTES) requests SEC(".maps");
@@ -1031,18 +1066,19 @@ int on_end(u64 *context)
 	return 0;
 }
 
-static inline_always void tell(u64 what, struct request *request, u32 bytes)
+/* An event of this kind, with what all have. */
+static inline_always struct request_event *begin_event(u64 what)
 {
 	u32 zero = 0;
 	struct lost *lost = map_lookup(&losses, &zero);
 	if (!lost)
-		return;
+		return 0;
 	/* Before room is taken: what is seen in the buffer is older than whoever reads it. */
 	u64 now = ktime_get_ns();
 	struct request_event *event = ringbuf_reserve(&requests, sizeof(*event), 0);
 	if (!event) {
 		add(lost->requests, 1);
-		return;
+		return 0;
 	}
 	event->type = SAMPLE;
 	event->misc = 0;
@@ -1054,6 +1090,20 @@ static inline_always void tell(u64 what, struct request *request, u32 bytes)
 	event->time_ns = now;
 	event->cpu = get_smp_processor_id();
 	event->lost = lost->requests;
+	return event;
+}
+
+static inline_always void end_event(struct request_event *event)
+{
+	u64 waiting = ringbuf_query(&requests, BPF_RB_AVAIL_DATA);
+	ringbuf_submit(event, waiting > REQUEST_BYTES / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
+static inline_always void tell(u64 what, struct request *request, u32 bytes)
+{
+	struct request_event *event = begin_event(what);
+	if (!event)
+		return;
 	event->address = (u64)request;
 	struct gendisk *disk;
 	if (EXISTS(struct request_queue, disk)) {
@@ -1075,8 +1125,7 @@ static inline_always void tell(u64 what, struct request *request, u32 bytes)
 	event->kernel_thread = READ(current, flags) >> 21 & 1;
 	event->padding = 0;
 	get_current_comm(event->task, COMM_BYTES);
-	u64 waiting = ringbuf_query(&requests, BPF_RB_AVAIL_DATA);
-	ringbuf_submit(event, waiting > REQUEST_BYTES / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	end_event(event);
 }
 
 #define ON_REQUEST(name, tracepoint, what) \
@@ -1105,5 +1154,117 @@ SEC("raw_tp/block_rq_complete")
 int on_done(u64 *context)
 {
 	tell(DONE, (struct request *)context[0], context[2]);
+	return 0;
+}
+
+/* A request of a ring on a file is under way now (1), or no more (-1). Told is when the first one comes and the last one goes, of all
+ * rings together. Two CPUs at once may tell that in the wrong order; the next one that comes or goes alone mends it. */
+static inline_always void ring_files(s32 change)
+{
+	u32 zero = 0;
+	s32 *count = map_lookup(&ring_in_flight, &zero);
+	if (!count)
+		return;
+	s32 before = __sync_fetch_and_add(count, change);
+	if (change > 0 ? before != 0 : before != 1)
+		return;
+	struct request_event *event = begin_event(change > 0 ? RING_BUSY : RING_IDLE);
+	if (!event)
+		return;
+	__builtin_memset(&event->address, 0, sizeof(*event) - __builtin_offsetof(struct request_event, address));
+	end_event(event);
+}
+
+static inline_always u32 is_file(u64 address)
+{
+	struct inode *inode = READ((struct file *)address, f_inode);
+	u32 type = READ(inode, i_mode) & 0170000;
+	return has_offsets(type);
+}
+
+static inline_always struct thread *member(u64 task)
+{
+	/* The kernel's own threads of a program are known by its first thread. */
+	struct thread *thread = thread_of(task);
+	if (!thread)
+		thread = thread_of(task >> 32);
+	return thread && thread->mode != HELD ? thread : 0;
+}
+
+static inline_always int ring_submitted(struct io_kiocb *request)
+{
+	if (!member(get_current_pid_tgid()) || !EXISTS(struct io_kiocb, cqe))
+		return 0;
+	u32 operation = READ(request, opcode) & (RING_OPERATIONS - 1);
+	struct ring_count *count = map_lookup(&ring_counts, &operation);
+	u32 *kind = map_lookup(&ring_kinds, &operation);
+	if (!count || !kind)
+		return 0;
+	count->requests++;
+	if (*kind == RING_EVENT)
+		return 0;
+	/* REQ_F_FIXED_FILE */
+	struct ring_request fresh = { .submitted_ns = ktime_get_ns(), .descriptor = READ(request, cqe.fd),
+		.registered = READ(request, flags) & 1 };
+	if (*kind == RING_BY_DESCRIPTOR) {
+		if (fresh.registered) {
+			struct ring_file file = { .ring = (u64)READ(request, ctx), .index = fresh.descriptor };
+			if (map_lookup(&ring_events, &file))
+				return 0;
+		} else {
+			u64 address = description_of(fresh.descriptor);
+			if (address && !is_file(address))
+				return 0;
+		}
+	}
+	u64 address = (u64)request;
+	/* One of that address whose end was not told (IOSQE_CQE_SKIP_SUCCESS) is counted already. */
+	if (map_lookup(&ring_requests, &address))
+		return 0;
+	if (map_update(&ring_requests, &address, &fresh, BPF_NOEXIST)) {
+		lose(ring_requests);
+		return 0;
+	}
+	ring_files(1);
+	return 0;
+}
+
+SEC("raw_tp/io_uring_submit_req")
+int on_ring_submit(u64 *context)
+{
+	return ring_submitted((void *)context[0]);
+}
+
+/* Before Linux 5.19 there were three arguments and more, and the first one was another. */
+SEC("raw_tp/io_uring_submit_sqe")
+int on_ring_submit_old(u64 *context)
+{
+	return context[2] & 0;
+}
+
+SEC("raw_tp/io_uring_complete")
+int on_ring_done(u64 *context)
+{
+	u64 address = context[1];
+	struct ring_request *known = map_lookup(&ring_requests, &address);
+	if (!known)
+		return 0;
+	struct io_kiocb *request = (void *)address;
+	u32 operation = READ(request, opcode) & (RING_OPERATIONS - 1);
+	struct ring_count *count = map_lookup(&ring_counts, &operation);
+	if (count) {
+		count->done++;
+		count->time_ns += ktime_get_ns() - known->submitted_ns;
+	}
+	if (known->registered) {
+		u64 file = (u64)READ(request, file);
+		if (file && !is_file(file)) {
+			struct ring_file event = { .ring = (u64)READ(request, ctx), .index = known->descriptor };
+			u32 yes = 1;
+			map_update(&ring_events, &event, &yes, BPF_ANY);
+		}
+	}
+	map_delete(&ring_requests, &address);
+	ring_files(-1);
 	return 0;
 }

@@ -72,6 +72,11 @@ pub enum Kind<'a> {
     },
     /// Something happened to a request of the block layer; the task of the event is the one on the CPU.
     Request(BlockRequest<'a>),
+    /// Requests of the program's rings that work on files: the first one is under way, or the last one has gone.
+    RingFiles {
+        /// Whether there is one from now on.
+        busy: bool,
+    },
 }
 
 /// Call chains, innermost first, context markers removed.

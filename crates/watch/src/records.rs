@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::event::BlockRequest;
+use crate::event::Kind;
 
 /// Where records come from: a ring of perf, another buffer of records of the same layout, or a false one in tests.
 pub(crate) trait Source {
@@ -15,12 +15,12 @@ pub(crate) trait Source {
     }
 }
 
-/// A source of records about requests of the block layer, laid out as perf lays out a sample.
+/// A source of records about requests, laid out as perf lays out a sample.
 pub(crate) struct Feed {
     /// Where the records come from.
     pub(crate) source: Box<dyn Source>,
     /// Reads a record; `None`: it is not of this source.
-    pub(crate) read: for<'a> fn(&'a [u64]) -> Option<BlockRequest<'a>>,
+    pub(crate) read: for<'a> fn(&'a [u64]) -> Option<Kind<'a>>,
 }
 
 impl std::fmt::Debug for Feed {

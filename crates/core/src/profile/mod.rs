@@ -17,7 +17,7 @@ pub use served::{RpcUse, ServedMount, ServerProcess};
 pub use sight::{Limitation, Observer, Sight, Tier};
 pub use storage::{
     BlockSample, DeviceTime, DeviceUse, IoCounters, MemoryUse, OtherOnCpu, OtherUser, OwnIo, Pressure,
-    RingUse,
+    RingRequests, RingUse,
 };
 
 use std::borrow::Cow;
@@ -214,6 +214,9 @@ pub struct RequestTime {
     pub behind_others_ns: f64,
     /// Part of `device_ns` in which a request of another program was there too: an upper bound of further delay.
     pub beside_others_ns: f64,
+    /// Time in which a request on a file was under way on a ring of the program; absent where these were not followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring_ns: Option<f64>,
 }
 
 impl RequestTime {
@@ -224,6 +227,7 @@ impl RequestTime {
             && self.device_ns + self.queued_ns <= seen_ns + tolerance
             && self.behind_others_ns <= self.queued_ns + tolerance
             && self.beside_others_ns <= self.device_ns + tolerance
+            && self.ring_ns.is_none_or(|ns| (0.0..=seen_ns + tolerance).contains(&ns))
     }
 }
 

@@ -169,6 +169,22 @@ pub struct RingUse {
     pub looks: u64,
     /// Requests that the kernel had taken and not completed, on all rings together: the median of these rounds.
     pub in_flight: f64,
+    /// Requests by operation, most first; empty where they could not be followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RingRequests>,
+}
+
+/// Requests of one operation on rings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RingRequests {
+    /// The operation, as the manual of io_uring_enter(2) names it, in lower case: `read`, `recv`, `fsync`.
+    pub operation: String,
+    /// Requests that were submitted. One that completes many times counts once.
+    pub requests: u64,
+    /// Of those that work on files: how many completed.
+    pub done: u64,
+    /// The time of those from submission to completion.
+    pub time_ns: u64,
 }
 
 /// Another program that used the devices.

@@ -38,18 +38,27 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
             *(if stack.known { &mut unknown_ns } else { &mut unseen_ns }) += stack.time_ns;
         }
         sites.add(profile, stack, class);
-        let mut book = |layer, share: f64, events, delay| {
-            let sum = sums.entry((stack.thread, Class { layer, ..class }, busy)).or_default();
+        let mut book = |class, share: f64, events, delay| {
+            let sum = sums.entry((stack.thread, class, busy)).or_default();
             sum.add(stack.time_ns * share, stack.wall_ns * share, events);
             sum.add_delay(delay);
         };
         match Parts::of(stack, class) {
-            Some(Parts { device, queued, delay }) => {
-                book(Layer::Device, device, 0, Delay { behind_ns: 0.0, ..delay });
-                book(Layer::Block, queued, 0, Delay { beside_ns: 0.0, ..delay });
-                book(class.layer, (1.0 - device - queued).max(0.0), stack.events, Delay::default());
+            Some(Parts { device, queued, event, is_ring, delay }) => {
+                let at = |layer| Class { layer, ..class };
+                book(at(Layer::Device), device, 0, Delay { behind_ns: 0.0, ..delay });
+                book(at(Layer::Block), queued, 0, Delay { beside_ns: 0.0, ..delay });
+                let rest = (1.0 - device - queued - event).max(0.0);
+                // Waits have no halves: they count where most of their time is.
+                let (events, others) = if event > 0.5 { (stack.events, 0) } else { (0, stack.events) };
+                if event > 0.0 {
+                    book(waiting_for(Wait::Poll, class), event, events, Delay::default());
+                }
+                // Requests on files that never came to a block device: a copy by a worker, a server.
+                let no_device = is_ring && device + queued <= 0.0;
+                book(if no_device { at(Layer::Filesystem) } else { class }, rest, others, Delay::default());
             }
-            None => book(class.layer, 1.0, stack.events, Delay::default()),
+            None => book(class, 1.0, stack.events, Delay::default()),
         }
     }
     let thread_ns = profile.thread_ns() as f64;
@@ -90,7 +99,7 @@ impl<'a> Meanings<'a> {
 struct OffDisk {
     /// Sleeps for pages wait for a served file system.
     pages: bool,
-    /// Rings wait for something else than a disk: a socket, a timer, a file in the cache.
+    /// Rings whose requests were not followed wait for something else than a disk: a socket, a timer, a file in the cache.
     rings: bool,
 }
 
@@ -103,9 +112,10 @@ impl OffDisk {
         let Some(block) = profile.block.as_ref() else { return OffDisk::default() };
         let (mut reads, mut completions) = (0_u64, 0_u64);
         for stack in profile.stacks.iter().filter(|stack| stack.state == State::Blocked) {
+            let followed = stack.requests.is_some_and(|requests| requests.ring_ns.is_some());
             match meanings.of(stack).wait {
                 Some(Wait::DeviceRead) => reads = reads.saturating_add(stack.events),
-                Some(Wait::Completion) => completions = completions.saturating_add(stack.events),
+                Some(Wait::Completion) if !followed => completions = completions.saturating_add(stack.events),
                 _ => {}
             }
         }
@@ -123,13 +133,17 @@ impl OffDisk {
     }
 
     fn corrected(self, class: Class) -> Class {
-        let wait = match class.wait {
-            Some(Wait::DeviceRead) if self.pages => Wait::Server,
-            Some(Wait::Completion) if self.rings => Wait::Poll,
-            _ => return class,
-        };
-        Class { wait: Some(wait), layer: wait.layer().unwrap_or(class.layer), ..class }
+        match class.wait {
+            Some(Wait::DeviceRead) if self.pages => waiting_for(Wait::Server, class),
+            Some(Wait::Completion) if self.rings => waiting_for(Wait::Poll, class),
+            _ => class,
+        }
     }
+}
+
+/// The same, but it waits for this.
+fn waiting_for(wait: Wait, class: Class) -> Class {
+    Class { wait: Some(wait), layer: wait.layer().unwrap_or(class.layer), ..class }
 }
 
 /// The meaning of time whose stack was not taken.
@@ -147,6 +161,10 @@ fn unseen(state: State) -> Class {
 struct Parts {
     device: f64,
     queued: f64,
+    /// No request on a file was under way on any ring of the program: the thread waited for an event.
+    event: f64,
+    /// It is a wait for a ring, and its requests were followed.
+    is_ring: bool,
     /// Thread time.
     delay: Delay,
 }
@@ -159,12 +177,16 @@ impl Parts {
         if stack.seen_ns.is_nan() || stack.seen_ns <= 0.0 {
             return None;
         }
-        let device = share(requests.device_ns);
+        // A ring waits for what its requests wait for; what others write to a disk meanwhile is not its concern.
+        let ring = requests.ring_ns.filter(|_| class.wait == Some(Wait::Completion)).map(share);
+        let (is_ring, ring) = (ring.is_some(), ring.unwrap_or(1.0));
+        let device = share(requests.device_ns).min(ring);
+        let queued = share(requests.queued_ns).min(ring - device);
         let delay = Delay {
-            behind_ns: share(requests.behind_others_ns) * stack.time_ns,
-            beside_ns: share(requests.beside_others_ns) * stack.time_ns,
+            behind_ns: share(requests.behind_others_ns).min(queued) * stack.time_ns,
+            beside_ns: share(requests.beside_others_ns).min(device) * stack.time_ns,
         };
-        Some(Parts { device, queued: share(requests.queued_ns).min(1.0 - device), delay })
+        Some(Parts { device, queued, event: 1.0 - ring, is_ring, delay })
     }
 }
 

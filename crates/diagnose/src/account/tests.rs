@@ -90,13 +90,16 @@ proptest! {
         pieces in pieces(),
         idle in 0u32..1_000_000,
         shares in (0.0..1.0f64, 0.0..1.0f64, 0.0..1.0f64),
+        ring in prop::option::of(0.0..1.0f64),
     ) {
         let mut p = profile(&pieces, idle);
         for stack in p.stacks.iter_mut().filter(|s| s.state == State::Blocked) {
             stack.seen_ns *= shares.0;
             let (device_ns, queued_ns) = (stack.seen_ns * shares.1, stack.seen_ns * (1.0 - shares.1) * shares.2);
             let (behind_others_ns, beside_others_ns) = (queued_ns * shares.1, device_ns * shares.2);
-            stack.requests = Some(RequestTime { device_ns, queued_ns, behind_others_ns, beside_others_ns });
+            let ring_ns = ring.map(|share| stack.seen_ns * share);
+            let requests = RequestTime { device_ns, queued_ns, behind_others_ns, beside_others_ns, ring_ns };
+            stack.requests = Some(requests);
         }
         let a = account(&p, &Classifier::new());
         prop_assert!(near(a.layers.total_ns(), p.thread_ns() as f64));
@@ -177,6 +180,7 @@ fn a_known_profile_has_its_known_account() {
         queued_ns: 50.0,
         behind_others_ns: 20.0,
         beside_others_ns: 30.0,
+        ring_ns: None,
     });
     for stack in p.stacks.iter_mut().filter(|s| s.state == State::Blocked && s.time_ns >= 400.0) {
         (stack.seen_ns, stack.requests) = (stack.time_ns / 2.0, requests);
@@ -263,4 +267,37 @@ fn sleeps_that_no_request_of_the_program_can_have_ended_are_not_for_a_disk() {
     assert_eq!(sleeps_beside(90, "/mnt/slow"), [Some(Wait::DeviceRead), Some(Wait::Completion)]);
     // Nothing else than a disk can have given pages of this file: others' write-back may have cleaned them.
     assert_eq!(sleeps_beside(2, "/srv"), [Some(Wait::DeviceRead), Some(Wait::Poll)]);
+}
+
+/// Waiting of one thread for a ring: for events, for the device, and elsewhere for a file.
+fn ring_wait(requests: RequestTime) -> (f64, f64, f64) {
+    let pieces: Vec<Piece> = vec![(
+        0,
+        State::Blocked,
+        vec!["io_cqring_wait", "__x64_sys_io_uring_enter"],
+        vec!["serve"],
+        true,
+        1000,
+        1.0,
+    )];
+    let mut p = profile(&pieces, 0);
+    (p.stacks[0].seen_ns, p.stacks[0].requests) = (1000.0, Some(requests));
+    p.block = Some(iowhy_core::profile::BlockSample::default());
+    let a = account(&p, &Classifier::new());
+    assert_eq!(a.sum(|_| true).time_ns, 1000.0);
+    let waits = a.layers.get(Layer::Device).wait_ns + a.layers.get(Layer::Block).wait_ns;
+    (a.wait(Wait::Poll).time_ns, waits, a.layers.get(Layer::Filesystem).wait_ns)
+}
+
+#[test]
+fn a_ring_waits_for_what_its_requests_wait_for() {
+    let busy_disk = RequestTime { device_ns: 700.0, queued_ns: 100.0, ..RequestTime::default() };
+    // The disk works for others; a read of the ring itself takes a tenth of the time.
+    assert_eq!(ring_wait(RequestTime { ring_ns: Some(100.0), ..busy_disk }), (900.0, 100.0, 0.0));
+    assert_eq!(ring_wait(RequestTime { ring_ns: Some(0.0), ..busy_disk }), (1000.0, 0.0, 0.0));
+    // A worker copies from the cache, or a server answers.
+    let no_disk = RequestTime { ring_ns: Some(400.0), ..RequestTime::default() };
+    assert_eq!(ring_wait(no_disk), (600.0, 0.0, 400.0));
+    // Not followed: without any request at a block device it is taken to be an event.
+    assert_eq!(ring_wait(RequestTime::default()), (1000.0, 0.0, 0.0));
 }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::cases_binary;
-use crate::common::{binary, directory, skipped, text};
+use crate::common::{binary, directory, lives_in_memory, skipped, text};
 use crate::record::{whole, words};
 
-/// What the program says that it did, and the profile of that run; `None`, with a reason: calls are not counted here.
+/// What the program says that it did, and the record of that run; `None`, with a reason: calls are not counted here.
 fn watched(kind: &str, dir: &Path, number: u64) -> Option<(Value, Value)> {
     let (files, record) = (dir.join("files"), dir.join("run.json"));
     std::fs::create_dir(&files).unwrap();
@@ -28,13 +28,13 @@ fn watched(kind: &str, dir: &Path, number: u64) -> Option<(Value, Value)> {
     assert!(ran.status.success(), "{error}");
     let truth = serde_json::from_slice(&ran.stdout).unwrap();
     let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
-    let profile = record["profile"].clone();
+    let profile = &record["profile"];
     if profile["calls"].is_null() {
         let why = profile["sight"]["limitations"].as_array().unwrap().iter().map(|l| words(&l["sentence"]));
         skipped(&format!("system calls cannot be counted here: {}", why.collect::<Vec<_>>().join("; ")));
         return None;
     }
-    Some((truth, profile))
+    Some((truth, record))
 }
 
 /// Opens, reads, bytes read, writes, bytes written.
@@ -48,7 +48,8 @@ fn of_file(file: &Value) -> [u64; 5] {
 fn phases_children_and_crowds_are_counted_as_they_count_themselves() {
     for (kind, number) in [("phases", 10_000), ("children", 200), ("crowd", 4096)] {
         let dir = directory();
-        let Some((truth, profile)) = watched(kind, dir.path(), number) else { continue };
+        let Some((truth, record)) = watched(kind, dir.path(), number) else { continue };
+        let profile = &record["profile"];
         assert_eq!(profile["calls"]["complete"], true, "{kind}: {}", profile["sight"]);
         let files = profile["files"].as_array().unwrap();
         for (path, counts) in truth["files"].as_object().unwrap() {
@@ -67,10 +68,11 @@ fn files_beyond_the_observers_table_are_counted_together_and_none_is_lost() {
     const FILES: u64 = 70_000;
     let memory = Path::new("/dev/shm");
     if !memory.is_dir() {
-        return skipped("no directory in memory here (/dev/shm)");
+        return skipped("there is no /dev/shm");
     }
     let dir = tempfile::tempdir_in(memory).unwrap();
-    let Some((truth, profile)) = watched("many", dir.path(), FILES) else { return };
+    let Some((truth, record)) = watched("many", dir.path(), FILES) else { return };
+    let profile = &record["profile"];
     let truth: Vec<u64> = truth["files"]
         .as_object()
         .unwrap()
@@ -91,6 +93,34 @@ fn files_beyond_the_observers_table_are_counted_together_and_none_is_lost() {
     assert!((truth[1]..truth[1] + 40).contains(&reads), "{reads}");
     let limitations = profile["sight"]["limitations"].to_string();
     assert!(limitations.contains("tables were full"), "{limitations}");
+}
+
+/// Other threads write to the disk all the time: that is not what a ring waits for that waits for a message or a timer.
+#[test]
+fn a_ring_waits_for_what_its_requests_wait_for() {
+    const REQUESTS: u64 = 100;
+    let dir = directory();
+    if lives_in_memory(dir.path()) {
+        return skipped("$TMPDIR lives in memory");
+    }
+    let Some((truth, record)) = watched("ring", dir.path(), REQUESTS) else { return };
+    if record["profile"]["sight"]["limitations"].to_string().contains("ring-requests") {
+        return skipped("requests of rings are not followed here");
+    }
+    let told = record["io"]["rings"].as_array().unwrap();
+    let of = |operation: &str| told.iter().find(|ring| ring["operation"] == operation).unwrap();
+    for (operation, requests) in truth.as_object().unwrap() {
+        assert_eq!(whole(&of(operation)["requests"]), whole(requests), "{operation}");
+    }
+    // A request on a file has a time; of one that waits for an event that says nothing.
+    assert!(of("read")["mean_s"].as_f64().unwrap() > 0.0 && of("recv")["mean_s"].is_null());
+    let operations = record["operations"].as_array().unwrap();
+    let ring = operations.iter().find(|operation| operation["id"] == "ring").unwrap();
+    let layers = ring["layers"].as_array().unwrap();
+    let share =
+        |id: &str| layers.iter().find(|l| l["id"] == id).map_or(0.0, |l| l["share"].as_f64().unwrap());
+    // Per message and read it sleeps 6 ms for events, and for one request at the disk.
+    assert!(share("elsewhere") > share("device"), "{ring}");
 }
 
 /// The programs of the observer that this process holds.

@@ -87,7 +87,7 @@ fn requests_that_a_limit_holds_back_are_in_flight_on_the_ring() {
         ring(50).with(|p| {
             let limit = GroupLimit { of: limited, set_by: "/cg/a".into(), words: "some".into() };
             p.groups = vec![LimitedGroup { directory: "/cg/a".into(), limits: vec![limit] }];
-            p.rings = Some(RingUse { looks, in_flight: 32.0 });
+            p.rings = Some(RingUse { looks, in_flight: 32.0, ..RingUse::default() });
             if let Some(block) = &mut p.block {
                 block.in_flight = Some(1.2);
             }

@@ -29,6 +29,8 @@ pub struct Split {
     pub behind_ns: u64,
     /// Of `device_ns`: another program's request was there too.
     pub beside_ns: u64,
+    /// A request on a file was under way on a ring of the program, wherever it was.
+    pub ring_ns: u64,
 }
 
 impl Split {
@@ -38,14 +40,16 @@ impl Split {
         self.queued_ns += other.queued_ns;
         self.behind_ns += other.behind_ns;
         self.beside_ns += other.beside_ns;
+        self.ring_ns += other.ring_ns;
     }
 
     /// The same of a sleep of which only so much was booked.
     #[must_use]
     pub fn at_most(self, booked_ns: u64) -> Split {
         let sum = self.device_ns + self.queued_ns;
+        let ring_ns = self.ring_ns.min(booked_ns);
         if sum <= booked_ns {
-            return self;
+            return Split { ring_ns, ..self };
         }
         let part = |ns: u64| (u128::from(ns) * u128::from(booked_ns) / u128::from(sum)) as u64;
         Split {
@@ -53,6 +57,7 @@ impl Split {
             queued_ns: part(self.queued_ns),
             behind_ns: part(self.behind_ns),
             beside_ns: part(self.beside_ns),
+            ring_ns,
         }
     }
 }
@@ -152,6 +157,8 @@ pub struct InFlight {
     queued: bool,
     behind: bool,
     beside: bool,
+    /// A request on a file is under way on a ring.
+    ring: bool,
     last: HashMap<u32, Served>,
     charges: HashMap<Option<u32>, Charge>,
     /// Requests from before records were lost belong to an older one.
@@ -173,6 +180,7 @@ impl InFlight {
         self.sums.queued_ns += part(self.queued);
         self.sums.behind_ns += part(self.behind);
         self.sums.beside_ns += part(self.beside);
+        self.sums.ring_ns += part(self.ring);
         if !self.pairs.is_empty() {
             self.devices.iter_mut().for_each(|d| d.others_ns += part(d.others > 0));
             self.pairs.iter_mut().for_each(|p| p.time_ns += part(p.at_device > 0));
@@ -351,6 +359,12 @@ impl InFlight {
         self.refresh();
     }
 
+    /// The first request on a file is under way on a ring of the program from now on, or the last one has gone.
+    pub fn ring_files(&mut self, now_ns: u64, busy: bool) {
+        self.advance(now_ns);
+        self.ring = busy;
+    }
+
     /// A thread is gone.
     pub fn thread_gone(&mut self, tid: u32) {
         self.last.remove(&tid);
@@ -377,9 +391,11 @@ impl InFlight {
     pub fn end(&mut self, now_ns: u64, tid: u32, marks: &Marks, charged: bool) -> Split {
         self.advance(now_ns);
         let own = self.last.get(&tid).filter(|served| served.completed_ns > marks.at_ns).copied();
+        let ring_ns = self.sums.ring_ns - marks.sums.ring_ns;
         let split = match own {
-            Some(served) => own_split(&served, marks),
+            Some(served) => Split { ring_ns, ..own_split(&served, marks) },
             None => Split {
+                ring_ns,
                 device_ns: self.sums.device_ns - marks.sums.device_ns,
                 queued_ns: self.sums.queued_ns - marks.sums.queued_ns,
                 behind_ns: self.sums.behind_ns - marks.sums.behind_ns,
@@ -410,12 +426,12 @@ impl InFlight {
         }
     }
 
-    /// Whether the times can be relied on: requests were seen, and hardly any was lost from sight.
+    /// Whether the times can be relied on: hardly any request was lost from sight.
     pub fn is_reliable(&self) -> bool {
         let under_way: u64 = self.devices.iter().map(|d| u64::from(d.at_device + d.others)).sum();
         // Some may really be under way in the end.
         let lost = self.lost + under_way.saturating_sub((self.issued / 10).max(1));
-        self.issued > 0 && lost as f64 <= MAX_LOST * self.issued as f64
+        lost as f64 <= MAX_LOST * self.issued as f64
     }
 
     /// Delay by program; those without a number of their own are `None`.
@@ -437,6 +453,7 @@ fn own_split(served: &Served, marks: &Marks) -> Split {
         queued_ns: issued_ns - from_ns,
         behind_ns: others_at_issue - others_at_submit.min(others_at_issue),
         beside_ns: served.others_at_end_ns - others_at_issue,
+        ring_ns: 0,
     }
 }
 

@@ -177,7 +177,7 @@ fn a_read_queued_behind_another_program_and_then_served_beside_it() {
     f.complete(170, &other);
     assert_eq!(f.complete(200, &own), Some((50, true)));
     let split = f.end(230, 1, &marks, true);
-    assert_eq!(split, Split { device_ns: 50, queued_ns: 30, behind_ns: 30, beside_ns: 20 });
+    assert_eq!(split, Split { device_ns: 50, queued_ns: 30, behind_ns: 30, beside_ns: 20, ring_ns: 0 });
     assert!(f.is_reliable());
     assert_eq!(f.charges()[&Some(7)], Charge { behind_ns: 30.0, beside_ns: 20.0 });
 }
@@ -233,8 +233,25 @@ fn memory_is_bounded_by_devices_and_pairs() {
 
 #[test]
 fn what_was_not_booked_is_taken_off_evenly() {
-    let split = Split { device_ns: 60, queued_ns: 20, behind_ns: 10, beside_ns: 30 };
+    let split = Split { device_ns: 60, queued_ns: 20, behind_ns: 10, beside_ns: 30, ring_ns: 70 };
     assert_eq!(split.at_most(80), split);
-    assert_eq!(split.at_most(40), Split { device_ns: 30, queued_ns: 10, behind_ns: 5, beside_ns: 15 });
+    assert_eq!(
+        split.at_most(40),
+        Split { device_ns: 30, queued_ns: 10, behind_ns: 5, beside_ns: 15, ring_ns: 40 }
+    );
     assert_eq!(split.at_most(0), Split::default());
+}
+
+#[test]
+fn a_sleep_knows_how_long_a_request_on_a_file_was_under_way_on_a_ring() {
+    let mut f = InFlight::default();
+    let (mut early, mut late) = (Marks::default(), Marks::default());
+    f.begin(10, &mut early);
+    f.ring_files(20, true);
+    f.begin(40, &mut late);
+    f.ring_files(50, false);
+    assert_eq!(f.end(60, 2, &late, true), Split { ring_ns: 10, ..Split::default() });
+    assert_eq!(f.end(100, 1, &early, true), Split { ring_ns: 30, ..Split::default() });
+    // Nothing was at a device: that is known.
+    assert!(f.is_reliable());
 }

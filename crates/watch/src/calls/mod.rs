@@ -1,6 +1,6 @@
 //! System calls as the observer in the kernel records them: what each means (`Shape`), and calls in their order as a
 //! replay needs them (`CallLog`). Pure: it reads neither a clock nor `/proc`.
-//! What cannot be known is left out, not guessed: offsets in the program's memory, and requests submitted through io_uring.
+//! What cannot be known is left out, not guessed: offsets in the program's memory. Requests through io_uring are no calls.
 
 mod credit;
 mod errno;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap as KernelMap, PerCpuArray};
-use iowhy_core::profile::{Access, CallCount, FileUse, KindUse, OwnIo, SIZE_CLASSES, SampledShare};
+use iowhy_core::profile::{
+    Access, CallCount, FileUse, KindUse, OwnIo, RingRequests, SIZE_CLASSES, SampledShare,
+};
 use iowhy_linux::syscalls;
 
 use super::shapes::NUMBERS;
@@ -41,6 +43,8 @@ pub(crate) struct Facts {
     pub(crate) kinds: Vec<KindUse>,
     /// By process: what its ended threads moved, and all syncs.
     pub(crate) processes: HashMap<u32, OwnIo>,
+    /// Requests of rings, by operation.
+    pub(crate) rings: Vec<RingRequests>,
     /// What did not fit.
     pub(crate) lost: Lost,
 }
@@ -58,6 +62,8 @@ pub(crate) struct Lost {
     pub(crate) requests: u64,
     /// Ends of threads and syncs that belong to no process.
     pub(crate) processes: u64,
+    /// Requests of rings on files that were not followed.
+    pub(crate) ring_requests: u64,
 }
 
 pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
@@ -81,8 +87,9 @@ pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
         let (key, bytes) = entry.map_err(|e| chain(&e))?;
         paths.insert(FileKey(key), path_text(&bytes));
     }
-    let lost: Array<_, [u64; 5]> = map(object, "losses")?;
-    let [threads, descriptions, files, requests, by_process] = lost.get(&0, 0).map_err(|e| chain(&e))?;
+    let lost: Array<_, [u64; 6]> = map(object, "losses")?;
+    let [threads, descriptions, files, requests, by_process, ring_requests] =
+        lost.get(&0, 0).map_err(|e| chain(&e))?;
     Ok(Facts {
         calls: calls(object)?,
         kinds: by_kind(&sums),
@@ -90,7 +97,8 @@ pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
         paths,
         // Where one is missing, what the others did does not add up.
         processes: if by_process == 0 { processes(object)? } else { HashMap::new() },
-        lost: Lost { threads, descriptions, files, requests, processes: by_process },
+        rings: super::rings::counts(object)?,
+        lost: Lost { threads, descriptions, files, requests, processes: by_process, ring_requests },
     })
 }
 

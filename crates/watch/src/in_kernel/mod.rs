@@ -10,6 +10,7 @@ mod facts;
 mod records;
 mod requests;
 mod rights;
+mod rings;
 mod shapes;
 
 use aya::maps::{Array, HashMap};

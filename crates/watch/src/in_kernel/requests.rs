@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use aya::maps::{MapData, RingBuf};
 
 use super::{InKernel, attach, chain};
-use crate::event::{BlockRequest, Operation, Step};
+use crate::event::{BlockRequest, Kind, Operation, Step};
 use crate::records::{Feed, Source, bytes, text};
 
 /// Words (of 8 bytes) of `struct request_event` of `bpf/observer.bpf.c`, and where each part begins.
@@ -60,8 +60,8 @@ impl Source for RequestRing {
     }
 }
 
-/// The request of an event; `None`: the record is not ours.
-fn read(record: &[u64]) -> Option<BlockRequest<'_>> {
+/// What an event tells; `None`: the record is not ours.
+fn read(record: &[u64]) -> Option<Kind<'_>> {
     let [_, identity, _, _, cpu_and_lost, address, device, sector, length_and_flags, name @ ..] = record
     else {
         return None;
@@ -74,13 +74,15 @@ fn read(record: &[u64]) -> Option<BlockRequest<'_>> {
         2 => Step::Issued,
         3 => Step::Done,
         4 => Step::Merged,
+        5 => return Some(Kind::RingFiles { busy: true }),
+        6 => return Some(Kind::RingFiles { busy: false }),
         _ => return None,
     };
     let halves = |word: &u64| super::facts::words(*word);
     let ([_, lost], [major, minor], [length, flags]) =
         (halves(cpu_and_lost), halves(device), halves(length_and_flags));
     let [operation, ahead, by_kernel, _] = flags.to_ne_bytes();
-    Some(BlockRequest {
+    Some(Kind::Request(BlockRequest {
         step,
         address: *address,
         device: (major, minor),
@@ -95,5 +97,5 @@ fn read(record: &[u64]) -> Option<BlockRequest<'_>> {
         by_kernel: by_kernel != 0,
         task: text(bytes(name)),
         lost,
-    })
+    }))
 }

@@ -46,7 +46,7 @@ pub(crate) fn may_load() -> Result<(), Refused> {
     if !matches!(is_program_supported(ProgramType::RawTracePoint), Ok(true)) {
         return Err(Refused::NotPermitted);
     }
-    // Where /proc cannot tell, it is most probably the machine's own.
+    // Where /proc does not say, it is most probably the machine's own.
     let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(FIRST_NAMESPACE, |file| file.ino());
     if namespace == FIRST_NAMESPACE { Ok(()) } else { Err(Refused::OtherNumbers) }
 }

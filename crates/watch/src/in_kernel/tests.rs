@@ -194,7 +194,13 @@ fn every_request_of_a_thread_is_seen_from_its_issue_to_its_end() {
     feed.source.take(&mut words);
     drop(observer);
     let records: Vec<&[u64]> = words.chunks_exact(11).collect();
-    let requests: Vec<_> = records.iter().map(|record| (feed.read)(record).expect("a request")).collect();
+    let requests: Vec<_> = records
+        .iter()
+        .map(|record| match (feed.read)(record) {
+            Some(crate::event::Kind::Request(request)) => request,
+            other => panic!("{other:?}"),
+        })
+        .collect();
     assert!(requests.iter().all(|request| request.lost == 0 && request.task.len() < 16));
     let read = crate::event::Operation::Read { ahead: false };
     let issued: Vec<usize> = (0..requests.len())

@@ -103,7 +103,7 @@ impl Seen {
             Kind::Name { name, exec } => What::Name((*name).to_owned(), *exec),
             Kind::Map { path, .. } => What::Map((*path).to_owned()),
             Kind::Lost { .. } => What::Lost,
-            Kind::Request(_) => What::Request,
+            Kind::Request(_) | Kind::RingFiles { .. } => What::Request,
         };
         Seen { time_ns: event.time_ns, pid: event.pid, tid: event.tid, what }
     }

@@ -8,7 +8,7 @@ use perf_event_open_sys::bindings as b;
 
 use super::attr::Role;
 use super::merge::{TRAILER, flags, kind};
-use crate::event::{BlockRequest, Chain, Event, Kind, RELEASED};
+use crate::event::{Chain, Event, Kind, RELEASED};
 use crate::records::{bytes, text};
 
 /// What the records' ids stand for.
@@ -53,11 +53,11 @@ fn pair(word: u64) -> (u32, u32) {
     (half(0), half(4))
 }
 
-/// The event of a request that another source has read from its record.
-pub(crate) fn of_request<'a>(record: &[u64], time_ns: u64, request: BlockRequest<'a>) -> Option<Event<'a>> {
+/// The event of what another source has read from its record.
+pub(crate) fn of_feed<'a>(record: &[u64], time_ns: u64, kind: Kind<'a>) -> Option<Event<'a>> {
     let [_, _, task, _, cpu, ..] = record else { return None };
     let (pid, tid) = pair(*task);
-    Some(Event { time_ns, cpu: pair(*cpu).0, pid, tid, kind: Kind::Request(request) })
+    Some(Event { time_ns, cpu: pair(*cpu).0, pid, tid, kind })
 }
 
 /// id, task, time, CPU, and what the role adds.

@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::attr::{self, CPU_PERIOD_NS, Role, Start, TASK_PERIOD_NS};
 use super::merge::Merger;
-use super::record::{Decoded, Ids, decode, of_request};
+use super::record::{Decoded, Ids, decode, of_feed};
 use super::rights::Rights;
 use super::ring::{Ring, map_all};
 use iowhy_linux::cpus;
@@ -206,8 +206,8 @@ impl Recorder {
             counts.records += 1;
             counts.late += u64::from(time_ns < *last_ns);
             *last_ns = time_ns.max(*last_ns);
-            if let Some(request) = read.and_then(|read| read(record)) {
-                of_request(record, *last_ns, request).iter().for_each(&mut *sink);
+            if let Some(kind) = read.and_then(|read| read(record)) {
+                of_feed(record, *last_ns, kind).iter().for_each(&mut *sink);
                 return;
             }
             match decode(record, *last_ns, ids) {
@@ -402,7 +402,7 @@ impl Recorder {
 /// Losses and block requests concern everybody; idle CPUs and our own process are no part of any subject.
 fn is_wanted(event: &Event<'_>, own: Option<u32>) -> bool {
     match event.kind {
-        Kind::Lost { .. } | Kind::Request(_) => true,
+        Kind::Lost { .. } | Kind::Request(_) | Kind::RingFiles { .. } => true,
         Kind::Fork { .. } => own != Some(event.pid),
         _ => event.tid != 0 && own != Some(event.pid),
     }

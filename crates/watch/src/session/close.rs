@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use iowhy_core::profile::{
     CallPattern, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Process, Profile,
-    Sight,
+    RingRequests, RingUse, Sight,
 };
 
 use iowhy_core::units;
@@ -230,7 +230,7 @@ impl EventLoop<'_> {
         let ran = file.as_deref().map(|file| (file, units::time(parts.wall_ns as f64)));
         self.limitations.splice(0..0, self.state.hidden.limitations(ran));
         let State { mut reader, mut files, block, .. } = self.state;
-        let rings = files.rings();
+        let rings = with_requests(files.rings(), counted.rings);
         let mounts = files.mounts(&mut reader);
         let processes = with_ends(parts.processes, &files);
         let (files, wanted) = files.finish(counted.files, &mounts, &mut reader);
@@ -282,6 +282,12 @@ impl EventLoop<'_> {
         debug_assert_eq!(profile.check(1e-6), Ok(()));
         profile
     }
+}
+
+/// What looks saw in flight on rings, with the requests that were counted.
+fn with_requests(seen: Option<RingUse>, requests: Vec<RingRequests>) -> Option<RingUse> {
+    let used = seen.is_some() || !requests.is_empty();
+    used.then(|| RingUse { requests, ..seen.unwrap_or_default() })
 }
 
 /// Adds what looks found open: ends of pipes, and sockets that listen.

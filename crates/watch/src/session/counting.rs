@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use iowhy_core::profile::{CallCount, CallCounts, CallPattern, FileUse, KindUse, Limitation, OwnIo, Tier};
+use iowhy_core::profile::{
+    CallCount, CallCounts, CallPattern, FileUse, KindUse, Limitation, OwnIo, RingRequests, Tier,
+};
 use iowhy_linux::process::tree;
 use iowhy_linux::reader::Reader;
 
@@ -22,6 +24,8 @@ pub(super) struct Counts {
     pub(super) processes: HashMap<u32, OwnIo>,
     /// Calls in their order, as far as they were recorded.
     pub(super) pattern: CallPattern,
+    /// Requests of rings, by operation.
+    pub(super) rings: Vec<RingRequests>,
     /// How many were recorded.
     pub(super) recorded: u64,
     /// CPU time that counting took out of the program, from the cost of a call here; 0 where that could not be measured.
@@ -129,12 +133,13 @@ impl Counting {
                 return None;
             }
         };
-        let Facts { mut calls, mut files, paths, kinds, processes, lost } = facts;
+        let Facts { mut calls, mut files, paths, kinds, processes, rings, lost } = facts;
         for (count, what) in [
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
             (lost.files, "times a file had no place of its own: its calls are in `others`"),
             (lost.processes, "ends of threads belong to no process: processes are not told apart"),
+            (lost.ring_requests, "requests of rings were not followed"),
             (lost.requests, "steps of block requests were not seen"),
         ] {
             if count > 0 {
@@ -146,7 +151,7 @@ impl Counting {
         set_times(&mut calls, &mut files, &durations);
         let cost_ns = observer.measure().map_or(0.0, |cost| spent_ns(&calls, cost));
         let calls = Some(CallCounts { complete: lost.threads == 0, calls });
-        Some(Counts { calls, files, kinds, processes, pattern, recorded, cost_ns })
+        Some(Counts { calls, files, kinds, processes, pattern, rings, recorded, cost_ns })
     }
 }
 

@@ -198,7 +198,7 @@ impl<'a> EventLoop<'a> {
     /// Loads the observer. What it cannot do becomes a limitation; without any of it the tier is the one below.
     fn observe(&mut self, roots: &Roots<'_>) {
         if !self.rights.observer {
-            if self.wants_counts && !self.own {
+            if self.wants_counts && !self.own && !self.limitations.iter().any(|l| l.id == "observer") {
                 self.limitations.push(counting::without(self.rights.tier));
             }
             return;
@@ -226,6 +226,17 @@ impl<'a> EventLoop<'a> {
                 }
                 Roots::Own(_) => {}
             }
+            self.state.rings_followed = match observer.rings() {
+                Ok(()) => true,
+                Err(why) => {
+                    self.limitations.push(Limitation {
+                        id: "ring-requests".to_owned(),
+                        sentence: format!("requests of io_uring are not followed: {why}"),
+                        fix: None,
+                    });
+                    false
+                }
+            };
         }
         if let Some(recorder) = &mut self.recorder {
             match observer.requests() {

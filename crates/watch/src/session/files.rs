@@ -164,7 +164,7 @@ impl Files {
         let mut seen = std::mem::take(&mut self.in_flight);
         seen.sort_unstable();
         let middle = *seen.get(seen.len() / 2)?;
-        Some(RingUse { looks: seen.len() as u64, in_flight: f64::from(middle) })
+        Some(RingUse { looks: seen.len() as u64, in_flight: f64::from(middle), requests: Vec::new() })
     }
 
     /// Ends of pipes that a process was found to have open.

@@ -63,6 +63,8 @@ pub(super) struct State<'a> {
     watching: bool,
     pub(super) threads: ThreadSet,
     pub(super) block: Option<BlockTracer>,
+    /// Requests of rings on files are told.
+    pub(super) rings_followed: bool,
     pub(super) counted: Counted,
     pub(super) by_process: ByProcess,
     /// What each process did itself, once that is known.
@@ -108,6 +110,7 @@ impl<'a> State<'a> {
             watching: false,
             threads: ThreadSet::default(),
             block: None,
+            rings_followed: false,
             counted: Counted::default(),
             by_process: ByProcess::default(),
             own_io: HashMap::new(),
@@ -273,6 +276,13 @@ impl<'a> State<'a> {
                 }
             }
             Kind::Request(_) => return self.request(event),
+            Kind::RingFiles { busy } => {
+                self.settle(event.time_ns);
+                if let Some(requests) = self.line.as_mut().and_then(Timeline::requests) {
+                    requests.ring_files(event.time_ns, busy);
+                }
+                return;
+            }
             Kind::Name { exec: true, name } => {
                 self.programs.get_mut().executes(event.pid);
                 if self.root == Some(event.pid) || self.threads.contains(event.tid) {
@@ -314,7 +324,7 @@ impl<'a> State<'a> {
     fn is_listed(&self, event: &Event<'_>) -> bool {
         match event.kind {
             Kind::Fork { parent_tid, .. } => self.threads.contains(parent_tid),
-            Kind::Request(_) | Kind::Map { .. } | Kind::Lost { .. } => true,
+            Kind::Request(_) | Kind::RingFiles { .. } | Kind::Map { .. } | Kind::Lost { .. } => true,
             _ => event.pid != std::process::id() || self.threads.contains(event.tid),
         }
     }
@@ -376,6 +386,7 @@ impl<'a> State<'a> {
                     own_io: std::mem::take(&mut self.own_io),
                     first_thread_ns: self.last_times.map(|(_, ran, _)| ran.saturating_sub(before_exec_ns)),
                     completions_seen: self.block.as_ref().is_some_and(BlockTracer::completions_seen),
+                    rings_followed: self.rings_followed,
                 })
             }
             None => Parts::default(),

@@ -92,6 +92,8 @@ pub struct Totals {
     pub first_thread_ns: Option<u64>,
     /// Whether hardly any completion of a block request was missed.
     pub completions_seen: bool,
+    /// Whether requests of rings were followed.
+    pub rings_followed: bool,
     /// What each process did itself, as far as that was counted.
     pub own_io: HashMap<u32, OwnIo>,
 }
@@ -281,6 +283,7 @@ impl<'a> Timeline<'a> {
                 }
             }
             Kind::Request(_) => {}
+            Kind::RingFiles { .. } => {}
         }
     }
 
@@ -398,7 +401,10 @@ impl<'a> Timeline<'a> {
         let cpu = CpuTime { total_ns: end.cpu_ns, first_thread_ns: end.first_thread_ns };
         let idle_wall_ns = self.add_unrecorded(cpu, &mut accounts, &mut books, idle_wall_ns);
         let requests = self.requests.filter(|requests| end.completions_seen && requests.is_reliable());
-        let (threads, stacks) = rows::publish(books, &accounts, &self.stacks, requests.is_some());
+        let (threads, stacks) = {
+            let followed = rows::Followed { devices: requests.is_some(), rings: end.rings_followed };
+            rows::publish(books, &accounts, &self.stacks, followed)
+        };
         Parts {
             wall_ns: self.clock.wall_ns(),
             idle_wall_ns,

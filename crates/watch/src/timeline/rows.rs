@@ -39,8 +39,9 @@ pub(super) struct Row {
 
 /// Applies something to each part of a sleep by requests.
 fn each_part(of: &mut RequestTime, change: impl Fn(&mut f64)) {
-    let RequestTime { device_ns, queued_ns, behind_others_ns, beside_others_ns } = of;
-    [device_ns, queued_ns, behind_others_ns, beside_others_ns].into_iter().for_each(change);
+    let RequestTime { device_ns, queued_ns, behind_others_ns, beside_others_ns, ring_ns } = of;
+    let parts = [device_ns, queued_ns, behind_others_ns, beside_others_ns];
+    parts.into_iter().chain(ring_ns).for_each(change);
 }
 
 impl Row {
@@ -51,6 +52,7 @@ impl Row {
         let whole = requests.device_ns + requests.queued_ns;
         let scale = if whole * scale > seen_ns { seen_ns / whole } else { scale };
         each_part(&mut requests, |part| *part *= scale);
+        requests.ring_ns = requests.ring_ns.map(|ns| ns.min(seen_ns));
         (seen_ns, requests)
     }
 
@@ -171,6 +173,7 @@ fn blocked(a: &Account, gap_ns: f64, kin: [&ThreadSet; 2], stacks: &Stacks<'_>, 
                 queued_ns: t.split.queued_ns as f64,
                 behind_others_ns: t.split.behind_ns as f64,
                 beside_others_ns: t.split.beside_ns as f64,
+                ring_ns: Some(t.split.ring_ns as f64),
             },
             ..Row::default()
         };
@@ -350,15 +353,26 @@ fn merge(into: &mut Row, row: &Row) {
     into.requests.queued_ns += row.requests.queued_ns;
     into.requests.behind_others_ns += row.requests.behind_others_ns;
     into.requests.beside_others_ns += row.requests.beside_others_ns;
+    if let Some(more) = row.requests.ring_ns {
+        *into.requests.ring_ns.get_or_insert(0.0) += more;
+    }
 }
 
-/// Threads and stacks as the profile has them: whole nanoseconds for threads, and stacks that sum to them. `requests`:
-/// whether it is known what requests did.
+/// Which requests were followed.
+#[derive(Clone, Copy)]
+pub(super) struct Followed {
+    /// Those at devices.
+    pub(super) devices: bool,
+    /// Those of rings on files.
+    pub(super) rings: bool,
+}
+
+/// Threads and stacks as the profile has them: whole nanoseconds for threads, and stacks that sum to them.
 pub(super) fn publish(
     books: Vec<Book>,
     accounts: &[Account],
     stacks: &Stacks<'_>,
-    requests: bool,
+    followed: Followed,
 ) -> (Vec<Thread>, Vec<StackTime>) {
     let mut threads = Vec::new();
     let mut list: Vec<Line> = Vec::new();
@@ -423,7 +437,7 @@ pub(super) fn publish(
         list.extend(rest.into_values());
         sort(&mut list);
     }
-    (threads, list.into_iter().map(|line| line.publish(stacks, requests)).collect())
+    (threads, list.into_iter().map(|line| line.publish(stacks, followed)).collect())
 }
 
 /// A row of the result.
@@ -445,9 +459,9 @@ impl Line {
         Line { thread, state, stack, time_ns: 0.0, wall_ns: 0.0, events: 0, seen_ns: 0.0, requests }
     }
 
-    fn publish(self, stacks: &Stacks<'_>, requests: bool) -> StackTime {
+    fn publish(self, stacks: &Stacks<'_>, followed: Followed) -> StackTime {
         let (kernel, user, known) = stacks.frames(self.stack);
-        let requests = requests && self.state == State::Blocked && self.seen_ns > 0.0;
+        let known_requests = followed.devices && self.state == State::Blocked && self.seen_ns > 0.0;
         StackTime {
             thread: self.thread,
             state: self.state,
@@ -458,7 +472,10 @@ impl Line {
             wall_ns: self.wall_ns,
             events: self.events,
             seen_ns: self.seen_ns,
-            requests: requests.then_some(self.requests),
+            requests: known_requests.then_some(RequestTime {
+                ring_ns: self.requests.ring_ns.filter(|_| followed.rings),
+                ..self.requests
+            }),
         }
     }
 }

@@ -5,7 +5,7 @@
 mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::profile::{BlockSample, DeviceTime, OtherUser};
+use iowhy_core::profile::{BlockSample, DeviceTime, OtherOnCpu, OtherUser};
 
 use super::facts::ENOUGH_LOOKS;
 use super::gain::SavedTime;
@@ -174,9 +174,20 @@ fn largest_part(by: &str, name: &str, part: f64) -> String {
     }
 }
 
+/// The part of the named CPU time of others that processes took: threads of the kernel work for all, mostly write-back, perhaps of
+/// this program, and nobody can stop them.
+fn part_of_processes(named: &[OtherOnCpu]) -> f64 {
+    let sum = |wanted: fn(&OtherOnCpu) -> bool| {
+        named.iter().filter(|other| wanted(other)).map(|other| other.samples).sum::<u64>() as f64
+    };
+    let all = sum(|_| true);
+    if all > 0.0 { sum(|other| !other.kernel) / all } else { 1.0 }
+}
+
 /// Others on the CPUs while threads of the program are runnable.
 fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
-    let others = facts.profile.pressure.others_cpu_share?;
+    let named = &facts.profile.pressure.others_on_cpu;
+    let others = facts.profile.pressure.others_cpu_share? * part_of_processes(named);
     let queueing = facts.queueing();
     let queueing_ns = facts.queueing_ns();
     let own_ns = facts.account.sum(|e| e.busy).time_ns;
@@ -195,9 +206,9 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
     } else {
         Range::new(0.3, 1.0, 1.0).times(Range::exact(part))
     };
-    let named = &facts.profile.pressure.others_on_cpu;
     let who = named
-        .first()
+        .iter()
+        .find(|other| !other.kernel)
         .map(|first| {
             format!(", {}", largest_part("", &who(&first.name, first.pid), (first.share / part).min(1.0)))
         })

@@ -160,6 +160,24 @@ fn a_crowded_cpu_is_named_only_when_others_crowd_it() {
     let found = &named.findings()[0];
     assert!(!found.sentence.contains("most of it"), "{found:?}");
     assert!(found.sentence.contains("the largest part rustc (process 9) (1"), "{found:?}");
+    // The kernel's write-back may be the program's own, and is no neighbour.
+    let by_kernel = |samples| {
+        run(0.7).with(|p| {
+            let of = |name: &str, kernel, samples| OtherOnCpu {
+                name: name.into(),
+                kernel,
+                samples,
+                ..OtherOnCpu::default()
+            };
+            p.pressure.others_on_cpu = vec![of("kworker/u4:1", true, 1000), of("cc", false, samples)];
+        })
+    };
+    assert!(!by_kernel(0).ids().contains(&FindingId::NoisyNeighbour));
+    let found = &by_kernel(1000).findings()[0];
+    assert!(
+        found.sentence.contains("other processes take 35 %") && found.sentence.contains("cc"),
+        "{found:?}"
+    );
     assert!(!run(0.0).ids().contains(&FindingId::NoisyNeighbour), "threads of its own crowd it");
     // 5 s in the queue; the others ran for 20 ms of the 20 s that two CPUs have.
     assert!(!run(0.001).ids().contains(&FindingId::NoisyNeighbour), "they ran too little for it");

@@ -6,7 +6,7 @@ use iowhy_core::profile::Profile;
 use iowhy_core::units;
 use iowhy_diagnose::findings::{Side, counted_with_their_file};
 
-use super::{FileKind, IoRecord, KindRecord};
+use super::{FileKind, IoRecord, KindRecord, RingRecord};
 
 /// The record's block of counters.
 pub(super) fn io(profile: &Profile) -> IoRecord {
@@ -23,10 +23,23 @@ pub(super) fn io(profile: &Profile) -> IoRecord {
         device_read_bytes: io.device_read_bytes,
         device_written_bytes: io.device_written_bytes,
         by_kind: by_kind(profile),
+        rings: rings(profile),
         cache_hit_share: cache_hit_share(profile),
         major_faults: io.major_faults,
         files: profile.files.clone(),
     }
+}
+
+/// Requests through io_uring.
+fn rings(profile: &Profile) -> Vec<RingRecord> {
+    let requests = profile.rings.iter().flat_map(|rings| &rings.requests);
+    requests
+        .map(|r| RingRecord {
+            operation: r.operation.clone(),
+            requests: r.requests,
+            mean_s: (r.done > 0).then(|| r.time_ns as f64 / r.done as f64 / 1e9),
+        })
+        .collect()
 }
 
 /// Calls by kind of file, where every call was counted with its file.

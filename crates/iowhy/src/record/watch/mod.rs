@@ -181,6 +181,9 @@ pub struct IoRecord {
     pub device_written_bytes: Option<u64>,
     /// The same by kind of file, with `send` and `recv` on sockets; empty where calls were not all counted with their file.
     pub by_kind: Vec<KindRecord>,
+    /// Requests through io_uring by operation, most first; empty where none was made or they were not followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rings: Vec<RingRecord>,
     /// Part of the bytes read from regular files that did not come from a device, 0 to 1; at least, where read-ahead
     /// fetched what was not read. `null` where it cannot be known.
     pub cache_hit_share: Option<f64>,
@@ -188,6 +191,18 @@ pub struct IoRecord {
     pub major_faults: Option<u64>,
     /// Files, most bytes first.
     pub files: Vec<FileUse>,
+}
+
+/// Requests of one operation through io_uring.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RingRecord {
+    /// Which, as the manual of io_uring_enter(2) names it, in lower case.
+    pub operation: String,
+    /// Requests that were submitted.
+    pub requests: u64,
+    /// Mean time from submission to completion, of those that work on files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_s: Option<f64>,
 }
 
 /// Calls and bytes of one kind of file.

@@ -6,11 +6,13 @@ use iowhy_core::units;
 use iowhy_view::document::Part;
 
 use super::{percent_of, plural, seconds, visible};
-use crate::record::watch::{FileKind, KindRecord, WatchRecord};
+use crate::record::watch::{FileKind, KindRecord, RingRecord, WatchRecord};
 use crate::screen::figures::bytes;
 
 /// Devices that are shown.
 const MAX_DEVICES: usize = 3;
+/// Operations of rings that are shown.
+const MAX_RING_OPERATIONS: usize = 4;
 /// Waits off the path that are shown.
 const MAX_WAITS: usize = 3;
 /// Stolen time below this share of the wall time is not shown.
@@ -66,6 +68,7 @@ pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
     if matters(io.written_bytes, io.write_calls, "write") {
         line("written", writes.unwrap_or_default());
     }
+    line("io_uring", rings(record));
     let faults = io.major_faults.filter(|n| *n > 0);
     line(
         "faults",
@@ -91,6 +94,15 @@ pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
         Some(few) => format!("{} read and written in total", bytes(few)),
         None => "bytes read and written: unknown".to_owned(),
     })]
+}
+
+/// Requests through io_uring: `300 read, 130 us each; 300 recv; 300 timeout`.
+fn rings(record: &WatchRecord) -> String {
+    let of = |ring: &RingRecord| {
+        let each = ring.mean_s.map(|s| format!(", {} each", seconds(s))).unwrap_or_default();
+        format!("{} {}{each}", units::count(ring.requests), ring.operation)
+    };
+    record.io.rings.iter().take(MAX_RING_OPERATIONS).map(of).collect::<Vec<_>>().join("; ")
 }
 
 /// Idle time, and what the program slept for meanwhile.

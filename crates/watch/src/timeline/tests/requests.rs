@@ -62,8 +62,13 @@ fn a_read_is_queued_served_and_woken_up_and_readings_do_not_cut_it() {
     let p = profile(parts);
     let s = asleep(&p, "io_wait");
     assert_eq!((s.time_ns, s.seen_ns), (75.0, 75.0));
-    let expected =
-        RequestTime { device_ns: 40.0, queued_ns: 20.0, behind_others_ns: 15.0, beside_others_ns: 20.0 };
+    let expected = RequestTime {
+        device_ns: 40.0,
+        queued_ns: 20.0,
+        behind_others_ns: 15.0,
+        beside_others_ns: 20.0,
+        ring_ns: None,
+    };
     assert_eq!(s.requests, Some(expected));
 }
 
