@@ -60,7 +60,7 @@ fn requests_take_part_of_the_sleeps_that_were_seen() {
             let mut p = one_thread();
             p.stacks[stack].seen_ns = seen_ns;
             p.stacks[stack].requests =
-                Some(RequestTime { device_ns, queued_ns, behind_others_ns, beside_others_ns });
+                Some(RequestTime { device_ns, queued_ns, ring_ns: None, behind_others_ns, beside_others_ns });
             p.check(1e-6)
         };
     assert_eq!(with(2, 30.0, [20.0, 10.0, 10.0, 20.0]), Ok(()));
