@@ -29,6 +29,7 @@ impl Guest {
             ["run", label, options, argv @ ..] => return run::run(label, options, argv).map(Some),
             ["truth", label, kind, rest @ ..] => return truth::measure(label, kind, rest).map(Some),
             ["list", label, folder] => return list(label, folder).map(Some),
+            ["show", label, path] => return show(label, path).map(Some),
             ["later", ms, rest @ ..] => {
                 let wait = Duration::from_millis(number(ms)?);
                 let step: Vec<String> = rest.iter().map(|&word| word.to_owned()).collect();
@@ -90,6 +91,12 @@ fn list(label: &str, folder: &str) -> Result<Value, String> {
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     Ok(json!({"label": label, "names": names}))
+}
+
+/// What a small file of the kernel says.
+fn show(label: &str, path: &str) -> Result<Value, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))?;
+    Ok(json!({"label": label, "text": text.trim()}))
 }
 
 #[cfg(test)]

@@ -28,12 +28,13 @@ pub(crate) fn binary(root: &Path) -> PathBuf {
     crate::target(root).join(TARGET).join("debug/iowhy")
 }
 
-/// Builds what is linked statically: iowhy, and the first process of the lab's guests with it, so that what they share is
-/// built once.
+/// Builds what is linked statically: iowhy, and with it the first process of the lab's guests and the programs that print
+/// what they did, so that what they share is built once.
 pub(crate) fn build(root: &Path) -> Command {
     let mut command = Command::new("cargo");
     command
-        .args(["build", "--quiet", "--package", "iowhy", "--package", "lab-guest", "--target", TARGET])
+        .args(["build", "--quiet", "--target", TARGET])
+        .args(["--package", "iowhy", "--package", "lab-guest", "--package", "iowhy-cases"])
         .current_dir(root);
     command
 }

@@ -356,6 +356,9 @@ struct call {
 	struct machine *here;
 };
 
+/* The compiler must compare this very variable with its bound: the verifier knows nothing of a copy that was made before. */
+#define BOUNDED(variable) asm volatile("" : "+r"(variable))
+
 static inline_always u64 argument(const struct call *call, u32 at)
 {
 	u32 word = (at - call->here->registers) / sizeof(u64);
@@ -642,6 +645,7 @@ static inline_always u32 covered(struct run *run, u32 direction, const struct gr
 {
 	/* The numbers of a group lie in [64, 128), but for the first 64. */
 	u32 word = group->number < 64 ? 0 : group->shift + 1;
+	BOUNDED(word);
 	u64 bit = 1ULL << (group->number & 63);
 	u64 stands_for = (u64)PAGE << (group->shift & 63);
 	if (word >= MARK_WORDS)
@@ -901,10 +905,13 @@ __attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid)
 	thread->entered_ns = 0;
 	u32 left = here->recording;
 	struct record *to = left ? ringbuf_reserve(&records, sizeof(*to), 0) : 0;
-	/* Two CPUs at once may count one call less: the limit is no exact one. */
-	here->recording = to ? left - 1 : 0;
-	if (!to)
+	/* Two CPUs at once may count one call less: the limit is no exact one. One branch for both: verifiers before Linux 6.2 do
+	 * not know that memory that was reserved is not null. */
+	if (!to) {
+		here->recording = 0;
 		return 0;
+	}
+	here->recording = left - 1;
 	struct call call = { .regs = regs, .registers = held, .here = here };
 	to->entered_ns = entered_ns;
 	to->returned_ns = ktime_get_ns();

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use super::machine::{Throttled, Time};
+use super::packages::Series;
 
 /// A plan.
 #[derive(Clone, Debug)]
 pub(super) struct Boot {
     /// What it is called, in the table and in the folder of what it wrote.
     pub(super) name: &'static str,
+    /// The kernel.
+    pub(super) kernel: Series,
     /// The clock.
     pub(super) time: Time,
     /// Features to take from the CPU.
@@ -32,6 +35,7 @@ impl Boot {
     pub(super) fn new(name: &'static str, time: Time) -> Boot {
         Boot {
             name,
+            kernel: Series::Present,
             time,
             cpu: "",
             memory_mib: 768,
@@ -64,14 +68,20 @@ impl Boot {
         self.step(&["mount", "configfs", "configfs", "/sys/kernel/config", ""]);
     }
 
-    /// A null block device `/dev/NAME` with its attributes; needs [`Boot::null_disks`].
-    pub(super) fn null_disk(&mut self, name: &str, attributes: &[(&str, &str)]) {
-        let folder = format!("/sys/kernel/config/nullb/{name}");
+    /// A null block device with its attributes; needs [`Boot::null_disks`]. Returns its path, which older kernels number.
+    pub(super) fn null_disk(&mut self, name: &str, attributes: &[(&str, &str)]) -> String {
+        const FOLDER: &str = "/sys/kernel/config/nullb";
+        let made = |step: &&Vec<String>| matches!(step.as_slice(), [word, at] if word == "mkdir" && at.starts_with(FOLDER));
+        let number = self.steps.iter().filter(made).count();
+        let folder = format!("{FOLDER}/{name}");
         self.step(&["mkdir", &folder]);
         for (attribute, value) in attributes.iter().chain(&[("power", "1")]) {
             self.step(&["write", &format!("{folder}/{attribute}"), value]);
         }
-        self.step(&["wait", &format!("/dev/{name}")]);
+        let path =
+            if self.kernel == Series::Old { format!("/dev/nullb{number}") } else { format!("/dev/{name}") };
+        self.step(&["wait", &path]);
+        path
     }
 
     /// Puts a new file system on a device and mounts it.

@@ -22,6 +22,7 @@ const PIECE: usize = 256 * GRAIN;
 pub(super) struct Programs {
     iowhy: Vec<u8>,
     guest: Vec<u8>,
+    cases: Vec<u8>,
 }
 
 impl Programs {
@@ -35,7 +36,7 @@ impl Programs {
             let bytes = std::fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
             lean_elf::lean(&bytes).ok_or_else(|| format!("{} is no executable", path.display()))
         };
-        Ok(Programs { iowhy: read("iowhy")?, guest: read("lab-guest")? })
+        Ok(Programs { iowhy: read("iowhy")?, guest: read("lab-guest")?, cases: read("iowhy-cases")? })
     }
 }
 
@@ -55,13 +56,12 @@ pub(super) fn build(
     archive.file("init", 0o755, &programs.guest);
     archive.file("bin/lab-guest", 0o755, &programs.guest);
     archive.file("bin/iowhy", 0o755, &programs.iowhy);
+    archive.file("bin/iowhy-cases", 0o755, &programs.cases);
     let wanted: Vec<&str> = boot.modules.iter().map(|(name, _)| *name).collect();
     let mut steps = Vec::new();
     for name in modules.in_order(&wanted)? {
-        let path = modules.file(&name).ok_or_else(|| format!("no file holds the module `{name}`"))?;
-        let bytes = std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         let place = format!("m/{name}.ko");
-        archive.file(&place, 0o644, &bytes);
+        archive.file(&place, 0o644, &modules.bytes(&name)?);
         let parameters = boot.modules.iter().find(|(wanted, _)| *wanted == name).map_or("", |(_, p)| p);
         steps.push(vec!["insmod".to_owned(), format!("/{place}"), parameters.to_owned()]);
     }

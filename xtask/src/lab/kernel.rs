@@ -64,7 +64,11 @@ fn xz_payload(bzimage: &[u8]) -> Option<&[u8]> {
     (stream.starts_with(XZ_START) && stream.ends_with(XZ_END)).then_some(stream)
 }
 
-fn unxz(stream: &[u8]) -> Result<Vec<u8>, String> {
+/// Unpacks one stream of XZ.
+///
+/// # Errors
+/// In words: there is no `xz`, or the stream is damaged.
+pub(super) fn unxz(stream: &[u8]) -> Result<Vec<u8>, String> {
     let mut child = Command::new("xz")
         .args(["--decompress", "--stdout", "--single-stream"])
         .stdin(Stdio::piped())

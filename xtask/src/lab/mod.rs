@@ -5,6 +5,7 @@
 //! unit tests can know. Nothing is installed and root is not needed; where the lab cannot run it says why.
 
 mod answers;
+mod apt;
 mod boot;
 mod check;
 mod cpio;
@@ -18,6 +19,7 @@ mod packages;
 mod phase;
 mod tool;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -29,7 +31,7 @@ use self::check::Checks;
 use self::initramfs::Programs;
 use self::machine::{BootResult, Machine};
 use self::modules::Modules;
-use self::packages::Packages;
+use self::packages::{Kernel, Packages, Series};
 use crate::static_target::{self, TARGET};
 use crate::steps::Ending;
 
@@ -70,9 +72,10 @@ pub(crate) fn lab(root: &Path, filters: &[&str], again: bool) -> Ending {
     } else if !phases.is_empty() {
         match Packages::get(&cache) {
             Ok(packages) => {
-                println!("-- {}, {}", packages.kernel_version, packages.emulator_version);
-                if let Err(why) = guests(root, &target, &packages, &phases, &mut checks) {
-                    return Ending::Failed(why);
+                println!("-- {}", packages.emulator_version);
+                match guests(root, &target, &packages, &phases, &mut checks) {
+                    Ok(missing) => skipped = missing,
+                    Err(why) => return Ending::Failed(why),
                 }
             }
             Err(why) => skipped = Some(format!("no guests: {why}")),
@@ -104,23 +107,35 @@ fn on_the_host(root: &Path, target: &Path, checks: &mut Checks) -> Result<(), St
     Ok(())
 }
 
+/// Runs the guests and judges them; what is returned says which kernels could not be had.
 fn guests(
     root: &Path,
     target: &Path,
     packages: &Packages,
     phases: &[&phase::Phase],
     checks: &mut Checks,
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     build(root)?;
     let programs = Programs::read(&target.join(TARGET).join("debug"))?;
-    let kernel = kernel::image(&packages.kernel)?;
-    let folder = packages::modules_folder(&packages.kernel).ok_or("the kernel package has no modules")?;
-    let modules = Modules::under(&folder);
-    let boots: Vec<Boot> = phases.iter().flat_map(|phase| (phase.boots)()).collect();
-    let lab = Lab { packages, programs: &programs, kernel: &kernel, modules: &modules, runs: runs(target) };
+    let mut boots: Vec<Boot> = phases.iter().flat_map(|phase| (phase.boots)()).collect();
+    let mut kernels = BTreeMap::new();
+    let mut missing = Vec::new();
+    for series in boots.iter().map(|boot| boot.kernel).collect::<BTreeSet<_>>() {
+        match Kernel::get(&target.join("lab"), series) {
+            Ok(kernel) => {
+                println!("-- {}", kernel.version);
+                let folder =
+                    packages::modules_folder(&kernel.folder).ok_or("the kernel package has no modules")?;
+                kernels.insert(series, (kernel::image(&kernel.folder)?, Modules::under(&folder)));
+            }
+            Err(why) => missing.push(why),
+        }
+    }
+    boots.retain(|boot| kernels.contains_key(&boot.kernel));
+    let lab = Lab { packages, programs: &programs, kernels: &kernels, runs: runs(target) };
     let answers = lab.run_all(&boots);
     judge(phases, &answers, checks);
-    Ok(())
+    Ok((!missing.is_empty()).then(|| format!("no guests: {}", missing.join("; "))))
 }
 
 /// Each boot has a folder here, with its console and its answers, until the next run.
@@ -151,8 +166,8 @@ fn build(root: &Path) -> Result<(), String> {
 struct Lab<'a> {
     packages: &'a Packages,
     programs: &'a Programs,
-    kernel: &'a Path,
-    modules: &'a Modules,
+    /// The image and the modules of each kernel.
+    kernels: &'a BTreeMap<Series, (PathBuf, Modules)>,
     /// Each boot has a folder here, with its console and its answers, until the next run.
     runs: PathBuf,
 }
@@ -196,11 +211,12 @@ impl Lab<'_> {
         // It is there from the last run.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        let (kernel, modules) = self.kernels.get(&boot.kernel).ok_or("its kernel could not be had")?;
         let initramfs = folder.join("initramfs.cpio");
-        let archive = initramfs::build(boot, self.programs, self.modules, self.packages.tools.as_deref())?;
+        let archive = initramfs::build(boot, self.programs, modules, self.packages.tools.as_deref())?;
         std::fs::write(&initramfs, archive).map_err(|e| format!("cannot write the initramfs: {e}"))?;
         let machine = Machine {
-            kernel: self.kernel,
+            kernel,
             initramfs: &initramfs,
             time: boot.time,
             cpu: boot.cpu,

@@ -4,7 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::kernel;
 use super::lean_elf::{u16_at, u32_at, u64_at};
+
+/// Modules of newer packages are packed.
+const XZ: &str = ".xz";
 
 /// The modules under a folder, by name.
 #[derive(Debug)]
@@ -23,8 +27,8 @@ impl Modules {
                 let path = entry.path();
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     open.push(path);
-                } else if path.extension().is_some_and(|e| e == "ko")
-                    && let Some(name) = path.file_stem().and_then(|s| s.to_str())
+                } else if let Some(name) = path.file_name().and_then(|s| s.to_str())
+                    && let Some(name) = name.strip_suffix(XZ).unwrap_or(name).strip_suffix(".ko")
                 {
                     files.insert(canonical(name), path);
                 }
@@ -38,9 +42,15 @@ impl Modules {
         Modules { files, built_in }
     }
 
-    /// The file of a module.
-    pub(super) fn file(&self, name: &str) -> Option<&Path> {
-        self.files.get(&canonical(name)).map(PathBuf::as_path)
+    /// A module, unpacked.
+    ///
+    /// # Errors
+    /// In words: the package does not have it, or it cannot be read.
+    pub(super) fn bytes(&self, name: &str) -> Result<Vec<u8>, String> {
+        let file = self.files.get(&canonical(name));
+        let file = file.ok_or_else(|| format!("this kernel package has no module `{name}`"))?;
+        let bytes = std::fs::read(file).map_err(|e| format!("cannot read {}: {e}", file.display()))?;
+        if file.to_str().is_some_and(|path| path.ends_with(XZ)) { kernel::unxz(&bytes) } else { Ok(bytes) }
     }
 
     /// The named modules and all they need, each once and after what it needs.
@@ -67,11 +77,7 @@ impl Modules {
         {
             return Ok(());
         }
-        let Some(file) = self.files.get(name) else {
-            return Err(format!("this kernel package has no module `{name}`"));
-        };
-        let bytes = std::fs::read(file).map_err(|e| format!("cannot read {}: {e}", file.display()))?;
-        for needed in needs(&bytes) {
+        for needed in needs(&self.bytes(name)?) {
             // What a module wants first but can do without ("softdep") may be an alias that no file has.
             if needed.hard || self.files.contains_key(&needed.name) {
                 self.visit(&needed.name, order, depth + 1)?;

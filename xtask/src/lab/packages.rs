@@ -1,31 +1,26 @@
-//! Debian's kernel and QEMU, downloaded and unpacked into a cache, without installing anything and without root.
+//! Debian's kernels and QEMU, downloaded and unpacked into a cache, without installing anything and without root.
 //!
-//! Goal: the present versions, asked for at most once a week; each unpacked once. Lists of packages are kept apart from the
-//! machine's own, because those may be empty or need root. Where anything is missing (no apt, no network), that is a
-//! reason to skip, not a failure.
+//! Goal: the present versions, asked for at most once a week; each unpacked once. Where anything is missing (no apt, no
+//! network), that is a reason to skip, not a failure.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::apt::Apt;
 use super::tool;
 
-/// Depends on the present kernel.
-const KERNEL: &str = "linux-image-amd64";
 /// The emulator.
 const EMULATOR: &str = "qemu-system-x86";
 /// Makes XFS, and the program of it that is looked for.
 const XFS_TOOLS: (&str, &str) = ("xfsprogs", "mkfs.xfs");
 /// Versions are asked for anew after this. They move with security updates; results must not depend on them.
 const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
-/// No answer within this many seconds means no network.
-const NETWORK_PATIENCE_S: u32 = 8;
-const LISTS_LIMIT: Duration = Duration::from_secs(90);
-const DOWNLOAD_LIMIT: Duration = Duration::from_secs(300);
 const UNPACK_LIMIT: Duration = Duration::from_secs(180);
-/// Changed whenever what is unpacked of the kernel package changes, so that an older cache is not taken for it.
+/// Changed whenever what is unpacked of a kernel package changes, so that an older cache is not taken for it.
 const RECIPE: &str = "3";
 /// Folders of modules that fixtures may want; the rest of the kernel package is 350 MB that nobody loads.
 const MODULE_FOLDERS: [&str; 11] = [
@@ -42,23 +37,78 @@ const MODULE_FOLDERS: [&str; 11] = [
     "mm",
 ];
 
-/// What guests are made of.
+/// Which kernel a guest runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Series {
+    /// What the machine's own package sources have.
+    Present,
+    /// 5.10, of Debian 11: the oldest kernel with type information that Debian keeps.
+    Old,
+    /// 6.12, of Debian 13, built for Debian 12.
+    New,
+}
+
+impl Series {
+    /// The release of Debian that has it, where the machine's own sources do not say.
+    fn release(self) -> Option<&'static str> {
+        match self {
+            Series::Present => None,
+            Series::Old => Some("bullseye"),
+            Series::New => Some("bookworm-backports"),
+        }
+    }
+
+    /// What its lists and its index are called.
+    fn name(self) -> &'static str {
+        self.release().unwrap_or("present")
+    }
+}
+
+/// A kernel package.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kernel {
+    /// How it was unpacked.
+    recipe: String,
+    /// Name and version of the package.
+    pub(super) version: String,
+    /// Folder with `boot/` and `lib/modules/VERSION/`.
+    pub(super) folder: PathBuf,
+}
+
+impl Kernel {
+    /// Finds it in the cache, or downloads and unpacks it.
+    ///
+    /// # Errors
+    /// Why guests with it cannot run here, in words.
+    pub(super) fn get(cache: &Path, series: Series) -> Result<Kernel, String> {
+        possible()?;
+        let whole = |kernel: &Kernel| kernel.recipe == RECIPE && kernel.folder.is_dir();
+        kept_or(&cache.join(format!("kernel-{}.json", series.name())), whole, || Kernel::fetch(cache, series))
+    }
+
+    fn fetch(cache: &Path, series: Series) -> Result<Kernel, String> {
+        let apt = Apt::new(cache.join("apt").join(series.name()), series.release())?;
+        apt.update()?;
+        let name = apt.kernel()?;
+        let debs = Downloads::get(&apt, cache, std::slice::from_ref(&name))?;
+        let deb = debs.find(&name)?;
+        let version = stem(&deb).unwrap_or(name);
+        let folder = cache.join(format!("{}-{RECIPE}", folder_name(&version)));
+        if !folder.is_dir() {
+            whole(&folder, |folder| unpack_kernel(&deb, folder))?;
+        }
+        Ok(Kernel { recipe: RECIPE.to_owned(), version, folder })
+    }
+}
+
+/// What guests are made of beside their kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Packages {
-    /// When the versions were asked for, seconds since 1970.
-    asked_s: u64,
-    /// How the kernel package was unpacked.
-    recipe: String,
-    /// Name and version of the kernel package.
-    pub(super) kernel_version: String,
     /// Name and version of the emulator.
     pub(super) emulator_version: String,
-    /// Folder with `boot/` and `lib/modules/VERSION/`.
-    pub(super) kernel: PathBuf,
     /// Folder in which the emulator and its libraries stand as they would in `/`; `None` where the machine has its own.
     pub(super) emulator: Option<PathBuf>,
     /// The same of the tools that make file systems; `None` where the machine has them.
-    #[serde(default)]
     pub(super) tools: Option<PathBuf>,
 }
 
@@ -68,184 +118,123 @@ impl Packages {
     /// # Errors
     /// Why the lab cannot run here, in words.
     pub(super) fn get(cache: &Path) -> Result<Packages, String> {
-        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-            return Err("guests are made for x86-64 Linux hosts only".to_owned());
-        }
-        if let Some(missing) =
-            ["apt-get", "apt-cache", "dpkg-deb", "tar"].into_iter().find(|name| !tool::have(name))
-        {
-            return Err(format!("`{missing}` is not here: packages are those of Debian"));
-        }
-        std::fs::create_dir_all(cache).map_err(|e| format!("cannot make {}: {e}", cache.display()))?;
-        let kept = Packages::kept(cache);
-        if let Some(kept) = &kept
-            && now_s().saturating_sub(kept.asked_s) < FRESH.as_secs()
-        {
-            return Ok(kept.clone());
-        }
-        match (Packages::fetch(cache), kept) {
-            (Ok(fetched), _) => Ok(fetched),
-            (Err(why), Some(kept)) => {
-                println!("-- older packages are used: {why}");
-                Ok(kept)
-            }
-            (Err(why), None) => Err(why),
-        }
-    }
-
-    /// What an earlier run unpacked, if all of it is still there.
-    fn kept(cache: &Path) -> Option<Packages> {
-        let text = std::fs::read_to_string(cache.join(INDEX)).ok()?;
-        let kept: Packages = serde_json::from_str(&text).ok()?;
-        let there = kept.recipe == RECIPE
-            && kept.kernel.is_dir()
-            && [&kept.emulator, &kept.tools].into_iter().flatten().all(|folder| folder.is_dir());
-        there.then_some(kept)
+        possible()?;
+        let whole = |kept: &Packages| {
+            [&kept.emulator, &kept.tools].into_iter().flatten().all(|folder| folder.is_dir())
+        };
+        kept_or(&cache.join("packages.json"), whole, || Packages::fetch(cache))
     }
 
     fn fetch(cache: &Path) -> Result<Packages, String> {
-        let apt = Apt::new(cache)?;
+        let apt = Apt::new(cache.join("apt").join(Series::Present.name()), None)?;
         apt.update()?;
-        let kernel_name = apt.kernel()?;
         let emulator_names = match tool::have("qemu-system-x86_64") {
             true => Vec::new(),
             false => apt.missing(EMULATOR)?,
         };
         let (tools, program) = XFS_TOOLS;
         let tools_names = if tool::have(program) { Vec::new() } else { apt.missing(tools)? };
-        let debs = cache.join("debs");
-        fresh_folder(&debs)?;
-        let mut wanted = [emulator_names.clone(), tools_names.clone(), vec![kernel_name.clone()]].concat();
-        wanted.sort();
-        wanted.dedup();
-        println!("-- downloading {} packages of Debian", wanted.len());
-        apt.download(&debs, &wanted)?;
-        let find = |name: &str| {
-            files(&debs)
-                .into_iter()
-                .find(|path| stem(path).is_some_and(|s| s.starts_with(&format!("{name}_"))))
-                .ok_or_else(|| format!("apt-get download brought no {name}"))
-        };
-        let kernel_deb = find(&kernel_name)?;
-        let kernel_version = stem(&kernel_deb).unwrap_or(kernel_name);
-        let kernel = cache.join(format!("{}-{RECIPE}", folder_name(&kernel_version)));
-        if !kernel.is_dir() {
-            whole(&kernel, |folder| unpack_kernel(&kernel_deb, folder))?;
-        }
+        let debs = Downloads::get(&apt, cache, &[emulator_names.clone(), tools_names.clone()].concat())?;
         // Everything in one folder, as it would stand in `/`; `None` where the machine has it.
         let root_of = |main: &str, names: &[String]| -> Result<(Option<PathBuf>, String), String> {
             if names.is_empty() {
                 return Ok((None, "the machine's own".to_owned()));
             }
-            let version = stem(&find(main)?).unwrap_or_else(|| main.to_owned());
+            let version = stem(&debs.find(main)?).unwrap_or_else(|| main.to_owned());
             let root = cache.join(folder_name(&version));
             if !root.is_dir() {
-                whole(&root, |folder| names.iter().try_for_each(|name| unpack(&find(name)?, folder)))?;
+                whole(&root, |folder| names.iter().try_for_each(|name| unpack(&debs.find(name)?, folder)))?;
             }
             Ok((Some(root), version))
         };
         let (emulator, emulator_version) = root_of(EMULATOR, &emulator_names)?;
         let (tools, _) = root_of(tools, &tools_names)?;
-        // They are unpacked; 90 MB need not be kept twice.
-        let _ = std::fs::remove_dir_all(&debs);
-        let packages = Packages {
-            asked_s: now_s(),
-            recipe: RECIPE.to_owned(),
-            kernel_version,
-            emulator_version,
-            kernel,
-            emulator,
-            tools,
-        };
-        let text = serde_json::to_string_pretty(&packages).map_err(|e| e.to_string())?;
-        std::fs::write(cache.join(INDEX), text).map_err(|e| format!("cannot keep what was found: {e}"))?;
-        Ok(packages)
+        Ok(Packages { emulator_version, emulator, tools })
     }
 }
 
-/// Remembers what was unpacked.
-const INDEX: &str = "packages.json";
-
-fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+/// Whether packages of Debian can be had here at all.
+fn possible() -> Result<(), String> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Err("guests are made for x86-64 Linux hosts only".to_owned());
+    }
+    match ["apt-get", "apt-cache", "dpkg-deb", "tar"].into_iter().find(|name| !tool::have(name)) {
+        Some(missing) => Err(format!("`{missing}` is not here: packages are those of Debian")),
+        None => Ok(()),
+    }
 }
 
-/// apt's tools with lists and caches of our own, so that neither root nor the machine's lists are needed.
-struct Apt {
-    lists: PathBuf,
-    cache: PathBuf,
+/// An index of what was unpacked.
+#[derive(Serialize, Deserialize)]
+struct Kept<T> {
+    /// When the versions were asked for, seconds since 1970.
+    asked_s: u64,
+    what: T,
 }
 
-impl Apt {
-    fn new(cache: &Path) -> Result<Apt, String> {
-        let apt = Apt { lists: cache.join("apt/lists"), cache: cache.join("apt/cache") };
-        for folder in [apt.lists.join("partial"), apt.cache.join("archives/partial")] {
-            std::fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+/// What an index names if it is fresh, else what is fetched now; an older one that is whole still serves where nothing can
+/// be fetched.
+fn kept_or<T: Serialize + DeserializeOwned>(
+    index: &Path,
+    whole: impl Fn(&T) -> bool,
+    fetch: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    if let Some(folder) = index.parent() {
+        std::fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    }
+    let text = std::fs::read_to_string(index).unwrap_or_default();
+    let kept: Option<Kept<T>> = serde_json::from_str(&text).ok().filter(|kept: &Kept<T>| whole(&kept.what));
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    match kept {
+        Some(kept) if now_s.saturating_sub(kept.asked_s) < FRESH.as_secs() => Ok(kept.what),
+        kept => match (fetch(), kept) {
+            (Ok(what), _) => {
+                let kept = Kept { asked_s: now_s, what };
+                let text = serde_json::to_string_pretty(&kept).map_err(|e| e.to_string())?;
+                std::fs::write(index, text).map_err(|e| format!("cannot write {}: {e}", index.display()))?;
+                Ok(kept.what)
+            }
+            (Err(why), Some(kept)) => {
+                println!("-- older packages are used: {why}");
+                Ok(kept.what)
+            }
+            (Err(why), None) => Err(why),
+        },
+    }
+}
+
+/// Packages as they were downloaded; they are gone with this value, since they are unpacked then.
+struct Downloads {
+    folder: PathBuf,
+}
+
+impl Downloads {
+    fn get(apt: &Apt, cache: &Path, names: &[String]) -> Result<Downloads, String> {
+        let folder = cache.join("debs");
+        fresh_folder(&folder)?;
+        let mut names = names.to_vec();
+        names.sort();
+        names.dedup();
+        if !names.is_empty() {
+            println!("-- downloading {} packages of Debian", names.len());
+            apt.download(&folder, &names)?;
         }
-        Ok(apt)
+        Ok(Downloads { folder })
     }
 
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
-        for option in [
-            format!("Dir::State::Lists={}", self.lists.display()),
-            format!("Dir::Cache={}", self.cache.display()),
-            "Debug::NoLocking=1".to_owned(),
-            // The user that apt downloads as cannot enter a private folder; nothing is installed.
-            "APT::Sandbox::User=".to_owned(),
-            format!("Acquire::http::Timeout={NETWORK_PATIENCE_S}"),
-            format!("Acquire::https::Timeout={NETWORK_PATIENCE_S}"),
-            "Acquire::Retries=1".to_owned(),
-            "Acquire::Languages=none".to_owned(),
-        ] {
-            command.arg("-o").arg(option);
-        }
-        command
-    }
-
-    fn update(&self) -> Result<(), String> {
-        let mut command = self.command("apt-get");
-        command.args(["-qq", "-o", "APT::Update::Error-Mode=any", "update"]);
-        tool::output(&mut command, LISTS_LIMIT).map(drop)
-    }
-
-    /// The package with the present kernel.
-    fn kernel(&self) -> Result<String, String> {
-        let said = tool::output(self.command("apt-cache").args(["depends", KERNEL]), LISTS_LIMIT)?;
-        depends(&said).ok_or_else(|| format!("no package source here has `{KERNEL}`"))
-    }
-
-    /// A package and what it needs beyond what this machine has.
-    fn missing(&self, package: &str) -> Result<Vec<String>, String> {
-        let mut command = self.command("apt-get");
-        command.args(["install", "--print-uris", "-qq", "-y", "--no-install-recommends", "--no-upgrade"]);
-        let names = printed_names(&tool::output(command.arg(package), LISTS_LIMIT)?);
-        if names.is_empty() { Err(format!("apt-get names no package for `{package}`")) } else { Ok(names) }
-    }
-
-    fn download(&self, folder: &Path, packages: &[String]) -> Result<(), String> {
-        let mut command = self.command("apt-get");
-        command.args(["-qq", "download"]).args(packages).current_dir(folder);
-        tool::output(&mut command, DOWNLOAD_LIMIT).map(drop)
+    fn find(&self, name: &str) -> Result<PathBuf, String> {
+        files(&self.folder)
+            .into_iter()
+            .find(|path| stem(path).is_some_and(|s| s.starts_with(&format!("{name}_"))))
+            .ok_or_else(|| format!("apt-get download brought no {name}"))
     }
 }
 
-/// The kernel that the meta package depends on.
-fn depends(said: &str) -> Option<String> {
-    said.lines()
-        .filter_map(|line| line.trim().strip_prefix("Depends:"))
-        .map(|name| name.trim().to_owned())
-        .find(|name| name.starts_with("linux-image-"))
-}
-
-/// Names in lines like `'http://HOST/NAME_VERSION_ARCH.deb' NAME_VERSION_ARCH.deb SIZE SHA256:SUM`.
-fn printed_names(said: &str) -> Vec<String> {
-    said.lines()
-        .filter(|line| line.starts_with('\''))
-        .filter_map(|line| line.split_ascii_whitespace().nth(1)?.split('_').next())
-        .map(str::to_owned)
-        .collect()
+impl Drop for Downloads {
+    fn drop(&mut self) {
+        // 90 MB need not be kept twice; what cannot be removed is removed by the next download.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -334,18 +323,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_from_what_the_tools_print() {
-        let said = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n  Recommends: firmware-linux\n";
-        assert_eq!(depends(said).as_deref(), Some("linux-image-6.1.0-56-amd64"));
-        assert_eq!(depends("N: Unable to locate package\n"), None);
-        let said = "'http://deb.example/pool/libfdt1_1.6.1-4+b1_amd64.deb' libfdt1_1.6.1-4+b1_amd64.deb 20184 SHA256:ab\n\
-                    'http://deb.example/pool/qemu-system-x86_7.2_amd64.deb' qemu-system-x86_1%3a7.2_amd64.deb 9 SHA256:cd\n";
-        assert_eq!(printed_names(said), ["libfdt1", "qemu-system-x86"]);
-        assert!(printed_names("").is_empty());
-        assert_eq!(folder_name("qemu-system-x86_1%3a7.2~a_amd64"), "qemu-system-x86_1-7.2-a_amd64");
-    }
-
-    #[test]
     fn a_folder_that_is_there_is_whole() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("linux-6.1");
@@ -361,18 +338,17 @@ mod tests {
     #[test]
     fn an_index_whose_folders_are_gone_does_not_count() {
         let home = tempfile::tempdir().unwrap();
-        let packages = Packages {
-            asked_s: 1,
-            recipe: RECIPE.into(),
-            kernel_version: "k".into(),
-            emulator_version: "q".into(),
-            kernel: home.path().join("kernel"),
-            emulator: None,
-            tools: None,
-        };
-        std::fs::write(home.path().join(INDEX), serde_json::to_string(&packages).unwrap()).unwrap();
-        assert_eq!(Packages::kept(home.path()), None);
-        std::fs::create_dir(home.path().join("kernel")).unwrap();
-        assert_eq!(Packages::kept(home.path()), Some(packages));
+        let index = home.path().join("kernel.json");
+        let kernel =
+            Kernel { recipe: RECIPE.into(), version: "k".into(), folder: home.path().join("kernel") };
+        let get =
+            |fetched: Result<Kernel, String>| kept_or(&index, |k: &Kernel| k.folder.is_dir(), || fetched);
+        assert_eq!(get(Ok(kernel.clone())), Ok(kernel.clone()));
+        assert_eq!(get(Err("no network".to_owned())), Err("no network".to_owned()));
+        std::fs::create_dir(&kernel.folder).unwrap();
+        assert_eq!(get(Err("it is not asked for".to_owned())), Ok(kernel.clone()));
+        std::fs::write(&index, serde_json::to_string(&Kept { asked_s: 1, what: &kernel }).unwrap()).unwrap();
+        assert_eq!(get(Err("no network".to_owned())), Ok(kernel), "an old one serves where nothing else is");
+        assert_eq!(folder_name("qemu-system-x86_1%3a7.2~a_amd64"), "qemu-system-x86_1-7.2-a_amd64");
     }
 }

@@ -14,7 +14,8 @@ mod rings;
 mod shapes;
 
 use aya::maps::{Array, HashMap};
-use aya::programs::RawTracePoint;
+use aya::programs::{ProgramError, ProgramType, RawTracePoint};
+use aya::sys::{BpfHelper, is_helper_supported};
 use aya::{Ebpf, EbpfLoader};
 
 use crate::calls::Shape;
@@ -56,11 +57,8 @@ impl InKernel {
     /// Why the kernel refuses it, in words.
     pub(crate) fn open() -> Result<InKernel, String> {
         // Kernels before 5.11 refuse a program that asks for the type of the current task.
-        Self::open_as(true).or_else(|_| Self::open_as(false))
-    }
-
-    fn open_as(typed_task: bool) -> Result<InKernel, String> {
-        let typed_task = u32::from(typed_task);
+        let of_task = BpfHelper::BPF_FUNC_get_current_task_btf;
+        let typed_task = u32::from(is_helper_supported(ProgramType::RawTracePoint, of_task).unwrap_or(false));
         let mut object = EbpfLoader::new()
             .override_global("typed_task", &typed_task, true)
             .load(OBJECT)
@@ -146,7 +144,7 @@ fn attach(object: &mut Ebpf, tracepoint: &str, programs: &[&str]) -> Result<(), 
     for name in programs.iter().rev() {
         let program = object.program_mut(name).ok_or_else(|| format!("the object has no {name}"))?;
         let program: &mut RawTracePoint = program.try_into().map_err(|e| chain(&e))?;
-        program.load().map_err(|e| refusal(&e))?;
+        program.load().map_err(|e| unverified(name, &e))?;
         match program.attach(tracepoint) {
             Ok(_) => return Ok(()),
             Err(error) => refused = format!("{tracepoint}: {}", chain(&error)),
@@ -174,6 +172,18 @@ fn refusal(error: &(dyn std::error::Error + 'static)) -> String {
             "bpf(2) is not permitted here: it takes root or CAP_BPF and CAP_PERFMON".to_owned()
         }
         _ => chain(error),
+    }
+}
+
+/// Why the kernel does not take a program: the verifier explains itself at length, and its reason comes last.
+fn unverified(name: &str, error: &ProgramError) -> String {
+    const STATISTICS: [&str; 4] = ["verification time", "stack depth", "processed", "max_states"];
+    let ProgramError::LoadError { verifier_log, .. } = error else { return refusal(error) };
+    let said = verifier_log.to_string();
+    let mut lines = said.lines().rev().map(str::trim);
+    match lines.find(|line| !line.is_empty() && !STATISTICS.iter().any(|word| line.starts_with(word))) {
+        Some(reason) => format!("the kernel's verifier refuses {name}: {reason}"),
+        None => refusal(error),
     }
 }
 

@@ -6,7 +6,7 @@ use aya::programs::RawTracePoint;
 use aya::programs::raw_trace_point::RawTracePointLinkId;
 
 use super::shapes::{MACHINE_WORDS, machine_words};
-use super::{InKernel, chain, map, refusal};
+use super::{InKernel, chain, map, unverified};
 use crate::calls::{CallRecord, FileKey};
 
 /// Words of `struct machine`: which one says how many more calls are recorded.
@@ -78,7 +78,7 @@ impl InKernel {
 
 /// Loads the program, and maps the buffer.
 fn prepare(object: &mut Ebpf) -> Result<Window, String> {
-    on_enter(object)?.load().map_err(|e| refusal(&e))?;
+    on_enter(object)?.load().map_err(|e| unverified("on_enter", &e))?;
     let records = object.take_map("records").ok_or("the object has no map records")?;
     let ring = RingBuf::try_from(records).map_err(|e| chain(&e))?;
     Ok(Window { ring, link: None })

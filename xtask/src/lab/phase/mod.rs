@@ -4,6 +4,7 @@ mod copying;
 mod disks;
 mod failures;
 mod interleave;
+mod kernels;
 mod ladder;
 mod layers;
 mod read_ahead;
@@ -31,6 +32,7 @@ pub(super) struct Phase {
 /// All phases, those with the longest boots first: they are begun in this order.
 pub(super) const ALL: &[Phase] = &[
     layers::PHASE,
+    kernels::PHASE,
     copying::PHASE,
     ladder::PHASE,
     failures::PHASE,
