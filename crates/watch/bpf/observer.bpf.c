@@ -356,8 +356,9 @@ struct call {
 	struct machine *here;
 };
 
-/* The compiler must compare this very variable with its bound: the verifier knows nothing of a copy that was made before. */
-#define BOUNDED(variable) asm volatile("" : "+r"(variable))
+/* Here the compiler must have the value of this very variable. One that is compared with a bound is the one that is used then:
+ * the verifier knows nothing of a copy that was made before. */
+#define OPAQUE(variable) asm volatile("" : "+r"(variable))
 
 static inline_always u64 argument(const struct call *call, u32 at)
 {
@@ -645,7 +646,7 @@ static inline_always u32 covered(struct run *run, u32 direction, const struct gr
 {
 	/* The numbers of a group lie in [64, 128), but for the first 64. */
 	u32 word = group->number < 64 ? 0 : group->shift + 1;
-	BOUNDED(word);
+	OPAQUE(word);
 	u64 bit = 1ULL << (group->number & 63);
 	u64 stands_for = (u64)PAGE << (group->shift & 63);
 	if (word >= MARK_WORDS)
@@ -1242,11 +1243,13 @@ int on_ring_submit(u64 *context)
 	return ring_submitted((void *)context[0]);
 }
 
-/* Before Linux 5.19 there were three arguments and more, and the first one was another. */
+/* Before Linux 6.0 there were three arguments and more, and the first one was another. A kernel with fewer refuses this one. */
 SEC("raw_tp/io_uring_submit_sqe")
 int on_ring_submit_old(u64 *context)
 {
-	return context[2] & 0;
+	u64 third = context[2];
+	OPAQUE(third);
+	return 0;
 }
 
 SEC("raw_tp/io_uring_complete")

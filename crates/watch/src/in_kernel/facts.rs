@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use aya::Ebpf;
 use aya::maps::{Array, HashMap as KernelMap, PerCpuArray};
 use iowhy_core::profile::{
     Access, CallCount, FileUse, KindUse, OwnIo, RingRequests, SIZE_CLASSES, SampledShare,
 };
 use iowhy_linux::syscalls;
 
+use super::object::Object;
 use super::shapes::NUMBERS;
 use super::{chain, map};
 use crate::calls::{FileKey, OTHERS, UNKNOWN, errno_name};
@@ -66,7 +66,7 @@ pub(crate) struct Lost {
     pub(crate) ring_requests: u64,
 }
 
-pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
+pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
     let mut sums: HashMap<FileKey, [u64; SUMS]> = HashMap::new();
     let files: KernelMap<_, [u64; 2], [u64; FILE_SUMS]> = map(object, "files")?;
     for entry in files.iter() {
@@ -103,7 +103,7 @@ pub(super) fn read(object: &mut Ebpf) -> Result<Facts, String> {
 }
 
 /// Makes the entries of the files beyond those that have a place, one for each type.
-pub(super) fn prepare(object: &mut Ebpf) -> Result<(), String> {
+pub(super) fn prepare(object: &mut Object) -> Result<(), String> {
     let mut files: KernelMap<_, [u64; 2], [u64; FILE_SUMS]> = map(object, "files")?;
     for key in FileKey::others() {
         files.insert(key.0, [0; FILE_SUMS], 0).map_err(|e| chain(&e))?;
@@ -142,7 +142,7 @@ pub(super) fn new_thread(tid: u32, mode: u16) -> [u64; THREAD] {
 /// Words of `struct process`.
 const PROCESS: usize = 8;
 
-fn processes(object: &mut Ebpf) -> Result<HashMap<u32, OwnIo>, String> {
+fn processes(object: &mut Object) -> Result<HashMap<u32, OwnIo>, String> {
     let known: KernelMap<_, u32, [u64; PROCESS]> = map(object, "processes")?;
     let mut processes = HashMap::new();
     for entry in known.iter() {
@@ -166,7 +166,7 @@ fn processes(object: &mut Ebpf) -> Result<HashMap<u32, OwnIo>, String> {
     Ok(processes)
 }
 
-fn calls(object: &mut Ebpf) -> Result<Vec<CallCount>, String> {
+fn calls(object: &mut Object) -> Result<Vec<CallCount>, String> {
     let mut errors: HashMap<u32, BTreeMap<String, u64>> = HashMap::new();
     let failed: KernelMap<_, [u32; 2], u64> = map(object, "errors")?;
     for entry in failed.iter() {

@@ -7,18 +7,20 @@
 
 mod cost;
 mod facts;
+mod object;
 mod records;
 mod requests;
 mod rights;
 mod rings;
 mod shapes;
+mod types;
 
 use aya::maps::{Array, HashMap};
-use aya::programs::{ProgramError, ProgramType, RawTracePoint};
+use aya::programs::ProgramType;
 use aya::sys::{BpfHelper, is_helper_supported};
-use aya::{Ebpf, EbpfLoader};
 
 use crate::calls::Shape;
+use object::Object;
 use records::Window;
 use shapes::{MACHINE_WORDS, NUMBERS, machine_words, shape_words};
 
@@ -42,7 +44,7 @@ const PROGRAMS: [(&str, &str); 4] = [
 
 /// The observer, loaded. Dropped, it is gone from the kernel.
 pub(crate) struct InKernel {
-    object: Ebpf,
+    object: Object,
     window: Option<Window>,
 }
 
@@ -59,10 +61,7 @@ impl InKernel {
         // Kernels before 5.11 refuse a program that asks for the type of the current task.
         let of_task = BpfHelper::BPF_FUNC_get_current_task_btf;
         let typed_task = u32::from(is_helper_supported(ProgramType::RawTracePoint, of_task).unwrap_or(false));
-        let mut object = EbpfLoader::new()
-            .override_global("typed_task", &typed_task, true)
-            .load(OBJECT)
-            .map_err(|e| refusal(&e))?;
+        let mut object = Object::open(OBJECT, &[("typed_task", typed_task)])?;
         let mut machine: Array<_, [u32; MACHINE_WORDS]> = map(&mut object, "machine")?;
         machine.set(0, machine_words(0), 0).map_err(|e| chain(&e))?;
         let mut shapes: Array<_, [u16; 10]> = map(&mut object, "shapes")?;
@@ -139,15 +138,13 @@ impl InKernel {
 }
 
 /// Attaches the last of these programs that the kernel takes: it refuses one that reads an argument more than there is.
-fn attach(object: &mut Ebpf, tracepoint: &str, programs: &[&str]) -> Result<(), String> {
+fn attach(object: &mut Object, tracepoint: &str, programs: &[&str]) -> Result<(), String> {
     let mut refused = String::new();
     for name in programs.iter().rev() {
-        let program = object.program_mut(name).ok_or_else(|| format!("the object has no {name}"))?;
-        let program: &mut RawTracePoint = program.try_into().map_err(|e| chain(&e))?;
-        program.load().map_err(|e| unverified(name, &e))?;
-        match program.attach(tracepoint) {
-            Ok(_) => return Ok(()),
-            Err(error) => refused = format!("{tracepoint}: {}", chain(&error)),
+        object.load(name)?;
+        match object.attach(name, tracepoint) {
+            Ok(()) => return Ok(()),
+            Err(error) => refused = error,
         }
     }
     Err(refused)
@@ -175,20 +172,8 @@ fn refusal(error: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
-/// Why the kernel does not take a program: the verifier explains itself at length, and its reason comes last.
-fn unverified(name: &str, error: &ProgramError) -> String {
-    const STATISTICS: [&str; 4] = ["verification time", "stack depth", "processed", "max_states"];
-    let ProgramError::LoadError { verifier_log, .. } = error else { return refusal(error) };
-    let said = verifier_log.to_string();
-    let mut lines = said.lines().rev().map(str::trim);
-    match lines.find(|line| !line.is_empty() && !STATISTICS.iter().any(|word| line.starts_with(word))) {
-        Some(reason) => format!("the kernel's verifier refuses {name}: {reason}"),
-        None => refusal(error),
-    }
-}
-
 /// A map of the object, as the type that its values have.
-fn map<'a, T>(object: &'a mut Ebpf, name: &str) -> Result<T, String>
+fn map<'a, T>(object: &'a mut Object, name: &str) -> Result<T, String>
 where
     T: TryFrom<&'a mut aya::maps::Map, Error = aya::maps::MapError>,
 {

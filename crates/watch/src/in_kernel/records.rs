@@ -1,12 +1,9 @@
 //! Windows in which the observer records each call with its time. Outside of them nothing is attached to the entry of calls.
 
-use aya::Ebpf;
 use aya::maps::{Array, MapData, RingBuf};
-use aya::programs::RawTracePoint;
-use aya::programs::raw_trace_point::RawTracePointLinkId;
 
 use super::shapes::{MACHINE_WORDS, machine_words};
-use super::{InKernel, chain, map, unverified};
+use super::{InKernel, chain, map};
 use crate::calls::{CallRecord, FileKey};
 
 /// Words of `struct machine`: which one says how many more calls are recorded.
@@ -14,12 +11,11 @@ const RECORDING: usize = 5;
 /// Words (of 8 bytes) of `struct record`.
 const RECORD: usize = 14;
 
-/// What a window takes in the kernel.
-pub(super) struct Window {
-    ring: RingBuf<MapData>,
-    /// While the window is open.
-    link: Option<RawTracePointLinkId>,
-}
+/// The program at the entry of calls, there while a window is open.
+const ON_ENTER: &str = "on_enter";
+
+/// The buffer that records wait in.
+pub(super) struct Window(RingBuf<MapData>);
 
 impl InKernel {
     /// Records the next calls, so many at the most.
@@ -27,12 +23,11 @@ impl InKernel {
     /// # Errors
     /// The kernel refuses the program at the entry of calls, or its buffer.
     pub(crate) fn open_window(&mut self, calls: u32) -> Result<(), String> {
-        let window = match self.window.take() {
-            Some(window) => window,
-            None => prepare(&mut self.object)?,
-        };
-        let window = self.window.insert(window);
-        window.link = Some(on_enter(&mut self.object)?.attach("sys_enter").map_err(|e| chain(&e))?);
+        if self.window.is_none() {
+            let records = self.object.take_map("records").ok_or("the object has no map records")?;
+            self.window = Some(Window(RingBuf::try_from(records).map_err(|e| chain(&e))?));
+        }
+        self.object.attach(ON_ENTER, "sys_enter")?;
         self.allow_records(calls)
     }
 
@@ -53,8 +48,8 @@ impl InKernel {
     pub(crate) fn take_records(&mut self, take: &mut dyn FnMut(&CallRecord)) -> Result<u32, String> {
         let machine: Array<_, [u32; MACHINE_WORDS]> = map(&mut self.object, "machine")?;
         let left = machine.get(&0, 0).map_err(|e| chain(&e))?[RECORDING];
-        if let Some(window) = &mut self.window {
-            while let Some(item) = window.ring.next() {
+        if let Some(Window(ring)) = &mut self.window {
+            while let Some(item) = ring.next() {
                 if let Some(record) = decode(&item) {
                     take(&record);
                 }
@@ -66,27 +61,12 @@ impl InKernel {
     /// Ends the window. What it recorded can still be taken.
     ///
     /// # Errors
-    /// The kernel keeps the program attached.
+    /// A map of the observer cannot be written.
     pub(crate) fn close_window(&mut self) -> Result<(), String> {
         self.allow_records(0)?;
-        match self.window.as_mut().and_then(|window| window.link.take()) {
-            Some(link) => on_enter(&mut self.object)?.detach(link).map_err(|e| chain(&e)),
-            None => Ok(()),
-        }
+        self.object.detach(ON_ENTER);
+        Ok(())
     }
-}
-
-/// Loads the program, and maps the buffer.
-fn prepare(object: &mut Ebpf) -> Result<Window, String> {
-    on_enter(object)?.load().map_err(|e| unverified("on_enter", &e))?;
-    let records = object.take_map("records").ok_or("the object has no map records")?;
-    let ring = RingBuf::try_from(records).map_err(|e| chain(&e))?;
-    Ok(Window { ring, link: None })
-}
-
-fn on_enter(object: &mut Ebpf) -> Result<&mut RawTracePoint, String> {
-    let program = object.program_mut("on_enter").ok_or("the object has no on_enter")?;
-    program.try_into().map_err(|e: aya::programs::ProgramError| chain(&e))
 }
 
 /// `struct record` of `bpf/observer.bpf.c`.

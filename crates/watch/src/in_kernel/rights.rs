@@ -8,7 +8,7 @@ use aya::programs::ProgramType;
 use aya::sys::is_program_supported;
 
 /// Types of the running kernel: offsets of fields come from here.
-const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+pub(super) const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// Number of the first namespace of process numbers (PROC_PID_INIT_INO of `include/linux/proc_ns.h`).
 const FIRST_NAMESPACE: u64 = 0xefff_fffc;

@@ -1,9 +1,9 @@
 //! Requests of rings (io_uring): how many of each operation, and whether one on a file is under way.
 
-use aya::Ebpf;
 use aya::maps::{Array, PerCpuArray};
 use iowhy_core::profile::RingRequests;
 
+use super::object::Object;
 use super::{InKernel, attach, chain, map};
 
 /// Ring operations that are told apart (RING_OPERATIONS of the object).
@@ -39,26 +39,26 @@ impl InKernel {
     /// Follows requests of rings from now on, of threads that are counted.
     ///
     /// # Errors
-    /// Why the kernel refuses that, in words: it is older than Linux 5.19, or was built without io_uring.
+    /// Why the kernel refuses that, in words: it is older than Linux 6.0, or was built without io_uring.
     pub(crate) fn rings(&mut self) -> Result<(), String> {
         let mut kinds: Array<_, u32> = map(&mut self.object, "ring_kinds")?;
         for (operation, (_, kind)) in (0..OPERATIONS).zip(NAMES) {
             kinds.set(operation, kind, 0).map_err(|e| chain(&e))?;
         }
-        attach(&mut self.object, "io_uring_complete", &["on_ring_done"])?;
-        if attach(&mut self.object, "io_uring_submit_req", &["on_ring_submit"]).is_ok() {
-            return Ok(());
+        if attach(&mut self.object, "io_uring_submit_req", &["on_ring_submit"]).is_err() {
+            // Before 6.3 the tracepoint had another name, and before 6.0 other arguments, one of which the old program reads.
+            if attach(&mut self.object, "io_uring_submit_sqe", &["on_ring_submit_old"]).is_ok() {
+                self.object.detach("on_ring_submit_old");
+                return Err("this kernel is older than Linux 6.0".to_owned());
+            }
+            attach(&mut self.object, "io_uring_submit_sqe", &["on_ring_submit"])?;
         }
-        // Between 5.19 and 6.3 the tracepoint had another name; before, other arguments.
-        if attach(&mut self.object, "io_uring_submit_sqe", &["on_ring_submit_old"]).is_ok() {
-            return Err("this kernel is older than Linux 5.19".to_owned());
-        }
-        attach(&mut self.object, "io_uring_submit_sqe", &["on_ring_submit"])
+        attach(&mut self.object, "io_uring_complete", &["on_ring_done"])
     }
 }
 
 /// Requests by operation, most first.
-pub(super) fn counts(object: &mut Ebpf) -> Result<Vec<RingRequests>, String> {
+pub(super) fn counts(object: &mut Object) -> Result<Vec<RingRequests>, String> {
     let counts: PerCpuArray<_, [u64; 3]> = map(object, "ring_counts")?;
     let mut requests = Vec::new();
     for operation in 0..OPERATIONS {
