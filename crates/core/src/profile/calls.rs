@@ -141,6 +141,9 @@ pub struct FileUse {
     pub mount_point: Option<String>,
     /// Kernel name of the block device its bytes are on.
     pub device: Option<String>,
+    /// Kernel name of the volume (device mapper, md) through which they come to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<String>,
     /// Size at the end.
     pub size_bytes: Option<u64>,
     /// Reads.

@@ -18,14 +18,17 @@ const ROUNDING: f64 = 1e-9;
 /// - Time whose stack was not seen, and time whose stack holds no function of the table, is [`Layer::Unexplained`];
 ///   [`Account::unseen_share`] and [`Account::unknown_symbols_share`] keep the two apart.
 /// - Waits that requests end are split by what requests did in those very sleeps ([`StackTime::requests`]): at the device
-///   ([`Layer::Device`]), in a queue ([`Layer::Block`]), and the rest, which keeps the layer of the wait. Sleeps with the
-///   same stack that were not recorded are split in the same proportions. All other waits are never split: a busy disk
+///   ([`Layer::Device`]), in a queue ([`Layer::Block`]), and the rest, which keeps the layer of the wait; where data lie on a
+///   volume (dm, md), the rest of a wait for data is the volume's ([`Layer::Block`]): its requests become such of a disk only
+///   when it lets them. Sleeps with the same stack that were not recorded are split in the same proportions. All other waits are never split: a busy disk
 ///   beside them proves nothing.
 /// - Where the stacks of a profile do not sum to its threads, the difference is [`Layer::Unexplained`] in
 ///   [`Account::layers`], with its sign.
 pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
     let mut meanings = Meanings { profile, classifier, seen: HashMap::new() };
     let off_disk = OffDisk::new(profile, &mut meanings);
+    let used = |file: &FileUse| file.mapped || file.reads.calls + file.writes.calls > 0;
+    let on_a_volume = profile.files.iter().any(|file| file.volume.is_some() && used(file));
     let mut sums: HashMap<(u32, Class, bool), Sum> = HashMap::new();
     let mut sites = Sites::default();
     let (mut unseen_ns, mut unknown_ns, mut seen_ns) = (0.0, 0.0, 0.0);
@@ -56,7 +59,13 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
                 }
                 // Requests on files that never came to a block device: a copy by a worker, a server.
                 let no_device = is_ring && device + queued <= 0.0;
-                book(if no_device { at(Layer::Filesystem) } else { class }, rest, others, Delay::default());
+                let rest_at = match class.wait {
+                    _ if no_device => at(Layer::Filesystem),
+                    // Neither in a queue nor at a disk: the volume holds it back, before or after.
+                    Some(Wait::DeviceRead | Wait::DeviceWrite) if on_a_volume => at(Layer::Block),
+                    _ => class,
+                };
+                book(rest_at, rest, others, Delay::default());
             }
             None => book(class, 1.0, stack.events, Delay::default()),
         }

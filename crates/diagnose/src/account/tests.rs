@@ -1,6 +1,6 @@
 //! Conservation: whatever the profile, no time is made or lost. And one known account.
 
-use iowhy_core::profile::{Profile, RequestTime, StackTime, State, Symbol, Thread};
+use iowhy_core::profile::{FileUse, Profile, RequestTime, StackTime, State, Symbol, Thread};
 use proptest::prelude::*;
 
 use super::*;
@@ -193,6 +193,15 @@ fn a_known_profile_has_its_known_account() {
     assert_eq!(a.sum(|_| true).delay, Delay { behind_ns: 40.0, beside_ns: 60.0 });
     assert!(near(a.seen_share, (1560.0 - 200.0 - 450.0) / 1560.0));
     assert!(near(a.seen_share + a.inferred_share(), 1.0));
+
+    // The data lie on a volume: while nothing of them is queued or at a disk, the volume holds the request.
+    let mut file = FileUse { volume: Some("dm-0".into()), ..FileUse::default() };
+    file.reads.calls = 1;
+    p.files = vec![file];
+    let half = Some(RequestTime { device_ns: 60.0, queued_ns: 40.0, ..RequestTime::default() });
+    p.stacks.iter_mut().filter(|s| s.requests.is_some()).for_each(|s| s.requests = half);
+    let a = account(&p, &classifier);
+    assert_eq!((layer(&a, Layer::Device), layer(&a, Layer::Block)), ((0.0, 120.0), (0.0, 280.0)));
 }
 
 #[test]
@@ -222,7 +231,7 @@ fn a_profile_that_makes_no_sense_is_survived() {
 
 /// Sleeps for pages and for a ring, with this number of the program's own reads at block devices.
 fn sleeps_beside(own_reads: u64, file_on: &str) -> Vec<Option<Wait>> {
-    use iowhy_core::profile::{Access, BlockSample, FileUse, ServedMount};
+    use iowhy_core::profile::{Access, BlockSample, DeviceUse, FileUse, ServedMount};
     let symbol = |name: &str| Symbol { name: name.to_owned(), object: None };
     let stack = |kernel: Vec<u32>, time_ns| StackTime {
         thread: 0,

@@ -325,6 +325,7 @@ fn complete(
         [one] => Some(one.clone()),
         _ => facts.devices.display,
     };
+    file.volume = facts.devices.stack;
     devices.extend(facts.devices.leaves.into_iter().chain(facts.devices.backing));
 }
 
