@@ -26,8 +26,8 @@ pub use self::percent::percent;
 /// Binary units from bytes up; each is 1024 times the one before.
 const BYTE_UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
-/// A size for people: `512 B`, `4 KiB`, `1.5 GiB`. Exact where four digits and two decimals suffice in some unit,
-/// otherwise rounded to three digits.
+/// A size for people: `512 B`, `4 KiB`, `1.5 GiB`. Exact where four digits suffice in some unit, otherwise rounded to three
+/// digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
@@ -40,11 +40,10 @@ impl fmt::Display for Bytes {
             let hundredths = u128::from(self.0) * 100;
             if hundredths % unit == 0 && u128::from(self.0) / unit < 10_000 {
                 let text = format!("{}.{:02}", hundredths / unit / 100, hundredths / unit % 100);
-                return f.pad(&format!(
-                    "{} {}",
-                    text.trim_end_matches('0').trim_end_matches('.'),
-                    BYTE_UNITS[power]
-                ));
+                let text = text.trim_end_matches('0').trim_end_matches('.');
+                if text.bytes().filter(u8::is_ascii_digit).count() <= 4 {
+                    return f.pad(&format!("{text} {}", BYTE_UNITS[power]));
+                }
             }
         }
         let (value, unit) = format::binary(self.0 as f64);
@@ -100,6 +99,9 @@ mod tests {
             (12_345, "12.1 KiB"),
             (128 * K, "128 KiB"),
             (1025 * K * K, "1025 MiB"),
+            (866_275 * K * K / 100, "8.46 GiB"),
+            (1229 * K * K / 4, "307 MiB"),
+            (49 * K * K / 4, "12.25 MiB"),
             (3 * K * K * K / 2, "1.5 GiB"),
             (1_048_575, "1.00 MiB"),
             (1 << 60, "1 EiB"),

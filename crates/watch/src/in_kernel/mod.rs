@@ -7,6 +7,7 @@
 
 mod cost;
 mod facts;
+mod namer;
 mod object;
 mod records;
 mod requests;
@@ -28,6 +29,7 @@ pub(crate) use cost::Cost;
 pub(crate) use facts::Facts;
 #[cfg(test)]
 use facts::Lost;
+pub(crate) use namer::Namer;
 pub(crate) use rights::{Refused, may_load};
 
 /// The object, built from `bpf/observer.bpf.c` by `cargo xtask observer`.

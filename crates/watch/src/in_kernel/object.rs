@@ -275,19 +275,19 @@ fn refused(name: &str, log: &[u8], error: &Error) -> String {
 }
 
 /// A request with nothing in it.
-fn empty() -> bpf_attr {
+pub(super) fn empty() -> bpf_attr {
     // SAFETY: numbers only, for which zero is a value.
     unsafe { std::mem::zeroed() }
 }
 
 /// Makes something in the kernel.
-fn bpf(command: bpf_cmd, request: &mut bpf_attr) -> Result<OwnedFd, Error> {
+pub(super) fn bpf(command: bpf_cmd, request: &mut bpf_attr) -> Result<OwnedFd, Error> {
     let fd = i32::try_from(call(command, request)?).map_err(Error::other)?;
     // SAFETY: the kernel has just made it for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn done(command: bpf_cmd, request: &mut bpf_attr) -> Result<(), Error> {
+pub(super) fn done(command: bpf_cmd, request: &mut bpf_attr) -> Result<(), Error> {
     call(command, request).map(drop)
 }
 

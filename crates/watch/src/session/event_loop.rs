@@ -300,7 +300,7 @@ impl<'a> EventLoop<'a> {
         if self.rights.kernel_stacks {
             // Who watches a command watches it from the start, and the user waits for that start. A process that runs
             // already is left alone meanwhile, and what is read beside our own threads would disturb them.
-            if self.command { self.state.expect_names() } else { self.state.prepare_names() }
+            self.state.expect_names(self.command);
         }
         self.directory = task::directory(self.root).filter(|_| !self.own);
         // What comes before the program runs takes nothing from it.

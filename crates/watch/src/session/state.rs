@@ -17,6 +17,7 @@ use super::programs::{Owners, Programs};
 use super::thread_set::ThreadSet;
 use crate::block::BlockTracer;
 use crate::event::{Event, Kind};
+use crate::in_kernel::Namer;
 use crate::symbols::{Background, Symbols};
 use crate::timeline::{Begin, Existing, Found, Parts, ThreadTotal, Timeline, Totals};
 use iowhy_core::profile::OwnIo;
@@ -139,18 +140,17 @@ impl<'a> State<'a> {
         self.block = Some(BlockTracer::new());
     }
 
-    /// Begins to read the kernel's names beside the program, which need not wait for them. The first stack does.
-    pub(super) fn expect_names(&mut self) {
-        if let Some(symbols) = &mut self.symbols {
+    /// Makes the names of kernel functions known: the kernel is asked for each that is met, where it answers. Else its whole table is read,
+    /// beside a program that we start, which need not wait for it; before watching begins, if the program runs already.
+    pub(super) fn expect_names(&mut self, beside: bool) {
+        let Some(symbols) = &mut self.symbols else { return };
+        if let Some(namer) = Namer::open() {
+            symbols.ask_kernel(namer);
+        } else if beside {
             let coming = Background::start();
             self.names_cpu_ns = coming.cpu_ns();
             symbols.expect_kernel(coming);
-        }
-    }
-
-    /// Reads the kernel's names, which takes a while: before watching begins.
-    pub(super) fn prepare_names(&mut self) {
-        if let Some(symbols) = &mut self.symbols {
+        } else {
             symbols.prepare_kernel();
         }
     }

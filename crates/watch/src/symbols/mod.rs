@@ -25,6 +25,8 @@ use rustix::fs::OFlags;
 use elf::Functions;
 use spaces::{Mapping, Spaces};
 
+use crate::in_kernel::Namer;
+
 /// Most names. Beyond, functions share the name of their object.
 const MAX_SYMBOLS: usize = 100_000;
 /// Most objects (files) that are told apart.
@@ -44,6 +46,9 @@ pub struct Symbols {
     /// It is being read on another thread; the first kernel address waits for it.
     coming: Option<Background>,
     kernel_ids: HashMap<usize, SymbolId>,
+    /// Asks the kernel instead, and what it answered by address.
+    namer: Option<Namer>,
+    by_address: HashMap<u64, SymbolId>,
     user_ids: HashMap<(u32, usize), SymbolId>,
     spaces: Spaces,
     objects: Vec<Object>,
@@ -77,6 +82,8 @@ impl Symbols {
             kernel: None,
             coming: None,
             kernel_ids: HashMap::new(),
+            namer: None,
+            by_address: HashMap::new(),
             user_ids: HashMap::new(),
             spaces: Spaces::default(),
             objects: Vec::new(),
@@ -104,8 +111,24 @@ impl Symbols {
         self.coming = Some(coming);
     }
 
+    /// Asks the kernel for the name of each address instead of reading its table.
+    pub(crate) fn ask_kernel(&mut self, namer: Namer) {
+        self.namer = Some(namer);
+    }
+
     /// The kernel function at an address; `[kernel]` where it has no name.
     pub fn kernel(&mut self, address: u64) -> SymbolId {
+        if let Some(namer) = &mut self.namer {
+            if let Some(id) = self.by_address.get(&address) {
+                return *id;
+            }
+            let id = match namer.name(address) {
+                Some(name) => self.named(&name),
+                None => self.plain("[kernel]"),
+            };
+            self.by_address.insert(address, id);
+            return id;
+        }
         let coming = &mut self.coming;
         let read = || coming.take().map_or_else(Kernel::of_this_machine, Background::wait);
         let kernel = self.kernel.get_or_insert_with(read);
