@@ -365,6 +365,11 @@ impl InFlight {
         self.ring = busy;
     }
 
+    /// Whether a request on a file is under way on a ring of the program.
+    pub fn ring_is_busy(&self) -> bool {
+        self.ring
+    }
+
     /// A thread is gone.
     pub fn thread_gone(&mut self, tid: u32) {
         self.last.remove(&tid);

@@ -188,6 +188,7 @@ impl<'a> State<'a> {
             kernel_stacks: opening.kernel_stacks,
             symbols: self.symbols.take().unwrap_or_else(Symbols::of_this_machine),
             requests: self.block.is_some(),
+            rings: self.rings_followed,
         }));
         if opening.until_exec_of.is_some() {
             // The state of the command from while it was held.

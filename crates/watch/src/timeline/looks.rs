@@ -20,7 +20,7 @@ impl Timeline<'_> {
         self.clock.advance(time_ns);
         let Some(slot) = self.by_tid.get(&tid).copied() else { return };
         let running = found == Found::Running;
-        let stack = if running { UNKNOWN } else { self.stacks.named(&mut self.symbols, names) };
+        let stack = if running { UNKNOWN } else { self.named(names) };
         if self.clock.is_watching() {
             self.look_at_watched(slot, running, stack);
             return;

@@ -53,6 +53,8 @@ pub struct Begin<'a> {
     pub symbols: Symbols,
     /// Whether block requests are seen: [`Timeline::requests`] gets them.
     pub requests: bool,
+    /// Whether requests of rings are followed: [`Timeline::requests`] is told of them.
+    pub rings: bool,
 }
 
 /// What a look at a thread found.
@@ -154,6 +156,7 @@ pub struct Timeline<'a> {
     ticks: ticks::Counter,
     after_exit: AfterExit,
     requests: Option<InFlight>,
+    rings: bool,
     kernel_stacks: bool,
     lost: u64,
     gaps: u64,
@@ -178,6 +181,7 @@ impl<'a> Timeline<'a> {
             ticks: ticks::Counter::default(),
             after_exit: AfterExit::default(),
             requests: begin.requests.then(InFlight::default),
+            rings: begin.rings,
             kernel_stacks: begin.kernel_stacks,
             lost: 0,
             gaps: 0,
@@ -193,7 +197,7 @@ impl<'a> Timeline<'a> {
         }
         let slot = self.begin(thread.pid, thread.tid, None, thread.name);
         if self.clock.is_watching() {
-            let stack = self.stacks.named(&mut self.symbols, thread.names);
+            let stack = self.named(thread.names);
             match thread.found {
                 Found::Running => self.enter(slot, Doing::Running, UNKNOWN),
                 Found::Asleep => self.enter(slot, Doing::Blocked, stack),

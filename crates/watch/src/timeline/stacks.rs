@@ -25,6 +25,8 @@ const MAX: usize = 65_536;
 const MAX_FRAMES: usize = 4_000_000;
 /// Most frames of one stack, kernel or user.
 const LONGEST: usize = 128;
+/// Where a thread waits for what comes to its ring (`io_uring/io_uring.c` of the kernel).
+const RING_WAIT: &str = "io_cqring_wait";
 /// Frames that a stack is cut to: innermost and outermost ones.
 const INNER: usize = 6;
 const OUTER: usize = 3;
@@ -39,6 +41,8 @@ struct Stack {
     user: u16,
     known: bool,
     on_path: bool,
+    /// It waits for what comes to a ring.
+    ring: bool,
 }
 
 /// All stacks.
@@ -49,17 +53,21 @@ pub(super) struct Stacks<'a> {
     /// By hash of addresses, and by hash of names. 64 bits: two of some ten thousand collide once in 10^9 runs.
     by_address: FastMap<u64, StackId>,
     by_name: FastMap<u64, StackId>,
+    /// Of stacks of rings: the same without requests.
+    for_events: FastMap<StackId, StackId>,
 }
 
 impl<'a> Stacks<'a> {
     pub(super) fn new(on_path: &'a dyn Fn(&[&str]) -> bool) -> Stacks<'a> {
-        let unknown = Stack { first: 0, kernel: 0, user: 0, known: false, on_path: on_path(&[]) };
+        let unknown =
+            Stack { first: 0, kernel: 0, user: 0, known: false, on_path: on_path(&[]), ring: false };
         Stacks {
             on_path,
             stacks: vec![unknown],
             frames: Vec::new(),
             by_address: FastMap::default(),
             by_name: FastMap::default(),
+            for_events: FastMap::default(),
         }
     }
 
@@ -149,12 +157,32 @@ impl<'a> Stacks<'a> {
             user: user.len() as u16,
             known,
             on_path: (self.on_path)(&names),
+            ring: names.contains(&RING_WAIT),
         };
         self.frames.extend(kernel.iter().chain(user));
         let id = self.stacks.len() as StackId;
         self.stacks.push(stack);
         self.by_name.insert(hash, id);
         id
+    }
+
+    /// The same stack where no request on a file is under way on any ring: it waits for an event, off the I/O path. Other stacks stay as
+    /// they are.
+    pub(super) fn without_requests(&mut self, id: StackId) -> StackId {
+        let stack = self.get(id);
+        if !stack.ring || !stack.on_path {
+            return id;
+        }
+        if let Some(there) = self.for_events.get(&id) {
+            return *there;
+        }
+        if self.stacks.len() >= MAX {
+            return id;
+        }
+        let there = self.stacks.len() as StackId;
+        self.stacks.push(Stack { on_path: false, ..stack });
+        self.for_events.insert(id, there);
+        there
     }
 
     fn get(&self, id: StackId) -> Stack {

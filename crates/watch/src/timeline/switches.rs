@@ -123,7 +123,20 @@ impl Timeline<'_> {
     pub(super) fn leaving(&mut self, slot: u32, chain: Chain<'_>) {
         let pid = self.live[slot as usize].pid;
         let known = !chain.kernel.is_empty();
-        self.live[slot as usize].leaving = self.stacks.intern(&mut self.symbols, pid, chain, known);
+        let stack = self.stacks.intern(&mut self.symbols, pid, chain, known);
+        self.live[slot as usize].leaving = self.asleep(stack);
+    }
+
+    /// The stack of a thread that is asleep, by its kernel functions.
+    pub(super) fn named(&mut self, names: &[&str]) -> StackId {
+        let stack = self.stacks.named(&mut self.symbols, names);
+        self.asleep(stack)
+    }
+
+    /// What it means to fall asleep with this stack now.
+    fn asleep(&mut self, stack: StackId) -> StackId {
+        let idle = self.rings && self.requests.as_ref().is_some_and(|requests| !requests.ring_is_busy());
+        if idle { self.stacks.without_requests(stack) } else { stack }
     }
 
     pub(super) fn out(&mut self, slot: u32, preempted: bool) {

@@ -13,15 +13,16 @@ use crate::event::Chain;
 use crate::symbols::Kernel;
 
 const KERNEL: &str = "1000 T io_wait\n2000 T futex_wait\n3000 T copy\n4000 T make_room\n5000 T lookup\n6000 T kthread\n\
-     7000 T do_exit\n8000 T exit_mm\n9000 T end\n";
+     7000 T do_exit\n8000 T exit_mm\n9000 T io_cqring_wait\na000 T end\n";
 pub(super) const IO: &[u64] = &[0x1000];
 pub(super) const FUTEX: &[u64] = &[0x2000];
 pub(super) const COPY: &[u64] = &[0x3000];
 pub(super) const ROOM: &[u64] = &[0x4000];
+pub(super) const RING: &[u64] = &[0x9000];
 pub(super) const LOOKUP: &[u64] = &[0x5000];
 
 pub(super) fn on_path(names: &[&str]) -> bool {
-    names.contains(&"io_wait")
+    names.contains(&"io_wait") || names.contains(&"io_cqring_wait")
 }
 
 pub(super) fn begin(switches: bool) -> Timeline<'static> {
@@ -31,6 +32,7 @@ pub(super) fn begin(switches: bool) -> Timeline<'static> {
         switches,
         kernel_stacks: true,
         requests: true,
+        rings: true,
         symbols: Symbols::with_kernel(Kernel::parse(KERNEL)),
     })
 }

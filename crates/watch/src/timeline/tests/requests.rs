@@ -116,3 +116,21 @@ fn sleeps_off_the_path_charge_nobody() {
     let p = profile(parts);
     assert_eq!(asleep(&p, "futex_wait").requests.unwrap().beside_others_ns, 40.0);
 }
+
+/// A thread of a server that waits at an empty ring is idle, as one is that waits at a socket.
+#[test]
+fn a_ring_without_requests_on_files_is_off_the_path() {
+    let mut t = one(true);
+    sleep(&mut t, 0, 1, RING);
+    wake(&mut t, 100, 1);
+    t.requests().unwrap().ring_files(1110, true);
+    sleep(&mut t, 120, 1, RING);
+    t.requests().unwrap().ring_files(1160, false);
+    wake(&mut t, 170, 1);
+    let p = end(t, 200);
+    let of = |s: &&StackTime| s.state == State::Blocked && p.kernel_names(s).next() == Some("io_cqring_wait");
+    let mut times: Vec<(f64, f64)> = p.stacks.iter().filter(of).map(|s| (s.time_ns, s.wall_ns)).collect();
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert_eq!(times, [(50.0, 50.0), (100.0, 0.0)]);
+    assert_eq!(p.idle_wall_ns, 100.0);
+}
