@@ -23,6 +23,7 @@ use shapes::{MACHINE_WORDS, NUMBERS, machine_words, shape_words};
 
 pub(crate) use cost::Cost;
 pub(crate) use facts::Facts;
+pub(crate) use records::{ALL, FULL};
 #[cfg(test)]
 use facts::Lost;
 pub(crate) use rights::{Refused, may_load};
@@ -45,24 +46,29 @@ pub(crate) struct InKernel {
     window: Option<Window>,
 }
 
+/// Room for the records of a window, and for a record of all calls: 300,000 of them.
+pub(crate) const WINDOW_BYTES: u32 = 1 << 20;
+pub(crate) const ALL_BYTES: u32 = 32 << 20;
+
 /// `mode` of one thread.
 const COUNTED: u16 = 0;
 const HELD: u16 = 2;
 
 impl InKernel {
-    /// Loads the observer. It does nothing yet.
+    /// Loads the observer. It does nothing yet. `record_bytes`: room for recorded calls, a power of two.
     ///
     /// # Errors
     /// Why the kernel refuses it, in words.
-    pub(crate) fn open() -> Result<InKernel, String> {
+    pub(crate) fn open(record_bytes: u32) -> Result<InKernel, String> {
         // Kernels before 5.11 refuse a program that asks for the type of the current task.
-        Self::open_as(true).or_else(|_| Self::open_as(false))
+        Self::open_as(true, record_bytes).or_else(|_| Self::open_as(false, record_bytes))
     }
 
-    fn open_as(typed_task: bool) -> Result<InKernel, String> {
+    fn open_as(typed_task: bool, record_bytes: u32) -> Result<InKernel, String> {
         let typed_task = u32::from(typed_task);
         let mut object = EbpfLoader::new()
             .override_global("typed_task", &typed_task, true)
+            .map_max_entries("records", record_bytes)
             .load(OBJECT)
             .map_err(|e| refusal(&e))?;
         let mut machine: Array<_, [u32; MACHINE_WORDS]> = map(&mut object, "machine")?;

@@ -14,6 +14,11 @@ const RECORDING: usize = 5;
 /// Words (of 8 bytes) of `struct record`.
 const RECORD: usize = 14;
 
+/// `RECORD_ALL`: every call from now on.
+pub(crate) const ALL: u32 = u32::MAX;
+/// `RECORD_FULL`: none any more, but those that are missing are counted.
+pub(crate) const FULL: u32 = u32::MAX - 1;
+
 /// What a window takes in the kernel.
 pub(super) struct Window {
     ring: RingBuf<MapData>,
@@ -22,7 +27,7 @@ pub(super) struct Window {
 }
 
 impl InKernel {
-    /// Records the next calls, so many at the most.
+    /// Records the next calls, so many at the most, or [`ALL`].
     ///
     /// # Errors
     /// The kernel refuses the program at the entry of calls, or its buffer.

@@ -10,7 +10,7 @@ use super::*;
 
 /// Runs `work` on a thread that is counted from before its first call to after its last.
 fn counted(work: impl FnOnce() + Send + 'static) -> Option<Facts> {
-    let opened = InKernel::open().and_then(|mut observer| observer.count().map(|()| observer));
+    let opened = InKernel::open(WINDOW_BYTES).and_then(|mut observer| observer.count().map(|()| observer));
     let mut observer = match opened {
         Ok(observer) => observer,
         Err(why) => {
@@ -120,7 +120,7 @@ fn a_window_records_each_call_in_order_with_its_file_and_offset() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let opened = InKernel::open().and_then(|mut observer| observer.count().map(|()| observer));
+    let opened = InKernel::open(WINDOW_BYTES).and_then(|mut observer| observer.count().map(|()| observer));
     let mut observer = match opened {
         Ok(observer) => observer,
         Err(why) => {
@@ -170,7 +170,7 @@ fn a_window_records_each_call_in_order_with_its_file_and_offset() {
 #[test]
 fn every_request_of_a_thread_is_seen_from_its_issue_to_its_end() {
     const READS: usize = 200;
-    let opened = InKernel::open().and_then(|mut observer| Ok((observer.requests()?, observer)));
+    let opened = InKernel::open(WINDOW_BYTES).and_then(|mut observer| Ok((observer.requests()?, observer)));
     let (mut feed, observer) = match opened {
         Ok(opened) => opened,
         Err(why) => {
