@@ -71,7 +71,7 @@ mod tests {
         let now = Parts { reads_ns: 2e6, syncs_ns: 9e6, ..Parts::default() };
         assert_eq!(
             was.most_different(&now).as_deref(),
-            Some("the syncs differ most: 5.0 ms recorded, 9.0 ms replayed")
+            Some("the syncs differ most: 5.00 ms recorded, 9.00 ms replayed")
         );
         assert_eq!(Parts::default().most_different(&Parts::default()), None);
     }

@@ -36,6 +36,8 @@ const WARM: f64 = 0.9;
 const LITTLE: f64 = 0.05;
 /// From this many times the part of a file that is used on, each round goes to another part: devices and hosts cache.
 const ROOM: f64 = 2.0;
+/// A file that so many of the bytes go to or come from is the one that matters.
+const MOSTLY: f64 = 0.4;
 /// A share of the time that is worth a note.
 const MUCH: f64 = 0.01;
 
@@ -531,7 +533,12 @@ impl<'a> Builder<'a> {
             size = size.max(high).next_multiple_of(PAGE).min(MAX_WRITTEN_BYTES);
         }
         let (shift, fit) = order::shift(&actions, size);
-        let shift = if role == Role::User && fit >= ROOM { shift } else { 0 };
+        let moved = |picked: &dyn Fn(&Action) -> bool| -> f64 {
+            let of = |a: &Action| a.bytes as f64 * f64::from(a.count);
+            self.plan.actions().filter(|a| order::has_place(a.op) && picked(a)).map(of).sum()
+        };
+        let main = moved(&|a| a.file == index) >= MOSTLY * moved(&|_| true);
+        let shift = if role == Role::User && fit >= ROOM && main { shift } else { 0 };
         let file = &mut self.plan.files[at];
         file.role = role;
         file.state = if cold { State::Cold } else { State::Warm };

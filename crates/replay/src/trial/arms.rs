@@ -59,11 +59,11 @@ pub(crate) struct ArmTimes {
     /// The same by kind of call, all threads together.
     pub(crate) parts: Vec<Parts>,
     /// Calls of one run.
-    pub(super) calls: u64,
+    pub(crate) calls: u64,
     /// Requests of the device during the counted rounds.
-    pub(super) device: DeviceCounters,
+    pub(crate) device: DeviceCounters,
     /// Why it dropped out.
-    pub(super) problem: Option<Problem>,
+    pub(crate) problem: Option<Problem>,
 }
 
 impl ArmTimes {

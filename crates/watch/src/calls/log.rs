@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use iowhy_core::profile::{CallPattern, Step, StepKind, Stretch};
+use iowhy_core::profile::{CallPattern, Step, StepKind, StepTotal, Stretch};
 use iowhy_linux::syscalls;
 
 use super::whole::Whole;
@@ -373,10 +373,26 @@ fn named(
         }
     }
     pattern.record = logged.record.map(|mut record| {
-        record.totals.iter_mut().for_each(|total| total.file = at(total.file));
+        record.totals = merged(record.totals.into_iter().map(|t| StepTotal { file: at(t.file), ..t }));
         record
     });
     pattern
+}
+
+/// One sum for each file and kind: files without a path are one.
+fn merged(totals: impl Iterator<Item = StepTotal>) -> Vec<StepTotal> {
+    let mut merged: Vec<StepTotal> = Vec::new();
+    for total in totals {
+        match merged.iter_mut().find(|known| (known.file, known.kind) == (total.file, total.kind)) {
+            Some(sum) => {
+                sum.calls += total.calls;
+                sum.bytes = sum.bytes.saturating_add(total.bytes);
+                sum.time_ns = sum.time_ns.saturating_add(total.time_ns);
+            }
+            None => merged.push(total),
+        }
+    }
+    merged
 }
 
 #[cfg(test)]
