@@ -57,7 +57,8 @@ impl Parts {
         let both = named(self).into_iter().zip(named(replayed));
         let apart = |((_, was), (_, now)): &((&str, f64), (&str, f64))| (now - was).abs();
         let ((what, was), (_, now)) = both.max_by(|a, b| apart(a).total_cmp(&apart(b)))?;
-        (was + now > 0.0).then(|| format!("the {what} differ most: {} recorded, {} replayed", time(was), time(now)))
+        (was + now > 0.0)
+            .then(|| format!("the {what} differ most: {} recorded, {} replayed", time(was), time(now)))
     }
 }
 

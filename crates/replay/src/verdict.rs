@@ -85,7 +85,8 @@ pub(crate) struct Gains {
 /// relative to the baseline replay, as the program's time less the repaired replay, and as the difference of both replays);
 /// sampling error of the I/O share, where that was not recorded; and, where it is modelled, the program's own time.
 pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<Gains> {
-    let Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed } = *measurement;
+    let Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed } =
+        *measurement;
     let ratio = stats::paired_ratio(repaired_ns, &unchanged.io_ns, seed)?;
     let wall = baseline.wall_ns_without_overhead(facts.account.wall_ns);
     // The share of the account is of the wall clock, so the I/O time is at most that.
@@ -105,8 +106,10 @@ pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<
     let (fewer, more) = if known { (0.0, 0.0) } else { sampling_error_ns(facts, wall, io) };
     // A slower repair loses more where there is more I/O.
     let sampling = [-fewer * likely / io, more * likely / io];
-    let less = [likely - saved_io(ratio.high), likely - saved_io(1.0 - least_read), -sampling[0].min(sampling[1])];
-    let more = [saved_io(ratio.low) - likely, saved_io(1.0 - most_read) - likely, sampling[0].max(sampling[1])];
+    let less =
+        [likely - saved_io(ratio.high), likely - saved_io(1.0 - least_read), -sampling[0].min(sampling[1])];
+    let more =
+        [saved_io(ratio.low) - likely, saved_io(1.0 - most_read) - likely, sampling[0].max(sampling[1])];
     let by_squares = |parts: &[f64], last: f64| {
         parts.iter().chain([&last]).map(|part| part.max(0.0).powi(2)).sum::<f64>().sqrt()
     };

@@ -146,7 +146,8 @@ fn measured(gain: &Estimate) -> String {
 
 /// What no replay shows is a figure of its own.
 fn modelled(name: &str, gain: &Estimate) -> String {
-    let gain = Gain { predicted: gain.value, low: gain.low, high: gain.high, open_above: gain.high >= Gain::MAX };
+    let gain =
+        Gain { predicted: gain.value, low: gain.low, high: gain.high, open_above: gain.high >= Gain::MAX };
     format!("{name}: with the program's own code around removed calls, modelled: {}", predicted(gain))
 }
 

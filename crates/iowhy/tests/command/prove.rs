@@ -7,12 +7,13 @@ use serde_json::Value;
 use crate::bad_input::{assert_refused, fingerprint};
 use crate::common::{MIB, Mount, directory, full_file, iowhy, iowhy_alone, is_root, names, skipped, text};
 
-/// Whether calls can be traced here, which a replay needs.
+/// Whether every call can be recorded here, which a replay needs.
 fn traced() -> bool {
-    if !is_root() {
+    let recorded = is_root() && iowhy(&["--record-calls", "--", "true"]).code() == 0;
+    if !recorded {
         skipped("system calls are traced by root alone, and a replay is made of them");
     }
-    is_root()
+    recorded
 }
 
 /// Watches a program; the record lies beside the data.
@@ -123,7 +124,9 @@ fn assert_calls_are_conserved(value: &Value, calls: u64, bytes: u64) {
     let total = |kind: &str, of: &str| {
         let totals = record["totals"].as_array().unwrap().iter();
         let ours = totals.filter(|t| t["kind"] == kind && path(&t["file"]).ends_with(of));
-        ours.fold((0, 0), |sum, t| (sum.0 + t["calls"].as_u64().unwrap(), sum.1 + t["bytes"].as_u64().unwrap()))
+        ours.fold((0, 0), |sum, t| {
+            (sum.0 + t["calls"].as_u64().unwrap(), sum.1 + t["bytes"].as_u64().unwrap())
+        })
     };
     assert_eq!(total("read", "/data"), (calls, calls * bytes));
     assert_eq!(total("write", "/dev/null"), (calls, calls * bytes));
@@ -148,7 +151,9 @@ fn assert_calls_are_conserved(value: &Value, calls: u64, bytes: u64) {
 
 /// Whether the table of verdicts is there.
 fn has_table(screen: &str) -> bool {
-    screen.lines().any(|line| line.split_whitespace().eq(["finding", "predicted", "measured", "in", "calls", "verdict"]))
+    screen.lines().any(|line| {
+        line.split_whitespace().eq(["finding", "predicted", "measured", "in", "calls", "verdict"])
+    })
 }
 
 #[test]

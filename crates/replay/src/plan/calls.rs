@@ -38,6 +38,8 @@ const LITTLE: f64 = 0.05;
 const ROOM: f64 = 2.0;
 /// A file that so many of the bytes go to or come from is the one that matters.
 const MOSTLY: f64 = 0.4;
+/// A thread with so much of the time in calls has all of it.
+const ALONE: f64 = 0.95;
 /// A share of the time that is worth a note.
 const MUCH: f64 = 0.01;
 
@@ -71,6 +73,15 @@ pub(super) fn recorded<'a>(facts: &Facts<'a>) -> Result<(&'a CompleteRecord, &'a
         .ok_or_else(|| "it holds no record of every call of the program".to_owned())
 }
 
+/// A thread of the plan: one of the record, and after its last step the next that begins, for instance the next child of a shell.
+struct PlannedThread {
+    thread: u32,
+    /// Index of the last step of that thread.
+    last: usize,
+    /// Recorded time in calls.
+    time_ns: u64,
+}
+
 /// A plan that grows.
 struct Builder<'a> {
     facts: &'a Facts<'a>,
@@ -86,7 +97,11 @@ struct Builder<'a> {
     written: HashSet<u32>,
     /// Where the last transfer on each file of the plan ended.
     ends: Vec<u64>,
-    threads: Vec<u32>,
+    threads: Vec<PlannedThread>,
+    /// The last step of each thread of the record.
+    last_steps: HashMap<u32, usize>,
+    /// Index of the step that is added.
+    at: usize,
     /// Time in the calls of the plan by kind, tracing included, and their number, in the same parts.
     recorded: Parts,
     recorded_calls: Parts,
@@ -122,6 +137,8 @@ impl<'a> Builder<'a> {
             written: part.steps.iter().filter(writes).filter_map(|s| s.file).collect(),
             ends: Vec::new(),
             threads: Vec::new(),
+            last_steps: part.steps.iter().enumerate().map(|(at, step)| (step.thread, at)).collect(),
+            at: 0,
             recorded: Parts::default(),
             recorded_calls: Parts::default(),
             left_out_ns: 0,
@@ -140,6 +157,7 @@ impl<'a> Builder<'a> {
             if written > MAX_WRITTEN_BYTES && at > 0 {
                 return &steps[..at];
             }
+            self.at = at;
             self.step(step);
         }
         steps
@@ -207,12 +225,31 @@ impl<'a> Builder<'a> {
         let think_ns = (step.gap_ns as f64 / calls - self.before_call_ns).max(0.0);
         *self.recorded.of(action.op) += step.time_ns as f64;
         *self.recorded_calls.of(action.op) += calls;
-        let at = self.threads.iter().position(|t| *t == step.thread).unwrap_or_else(|| {
-            self.threads.push(step.thread);
-            self.plan.threads.push(Vec::new());
-            self.threads.len() - 1
-        });
+        let at = self.thread(step.thread);
+        self.threads[at].time_ns = self.threads[at].time_ns.saturating_add(step.time_ns);
         self.plan.threads[at].push(Action { think_ns, ..action });
+    }
+
+    /// The thread of the plan for one of the record.
+    fn thread(&mut self, thread: u32) -> usize {
+        if let Some(known) = self.threads.iter().position(|t| t.thread == thread) {
+            return known;
+        }
+        let last = self.last_steps.get(&thread).copied().unwrap_or(usize::MAX);
+        if let Some(over) = self.threads.iter().position(|t| t.last < self.at) {
+            let planned = &mut self.threads[over];
+            (planned.thread, planned.last) = (thread, last);
+            return over;
+        }
+        self.threads.push(PlannedThread { thread, last, time_ns: 0 });
+        self.plan.threads.push(Vec::new());
+        self.threads.len() - 1
+    }
+
+    /// Whether one thread of the plan has nearly all of the time in calls.
+    fn has_one_thread(&self) -> bool {
+        let times = self.threads.iter().map(|t| t.time_ns as f64);
+        times.clone().fold(0.0, f64::max) >= ALONE * times.sum::<f64>()
     }
 
     /// Whether a file was made when it was opened, written, and is there no more under its name: a journal, most often.
@@ -352,7 +389,9 @@ impl<'a> Builder<'a> {
             return Err("no recorded call is on a regular file".to_owned());
         }
         if self.plan.calls() > MAX_CALLS {
-            return Err(format!("the record has more than {MAX_CALLS} calls, which is the limit of a replay"));
+            return Err(format!(
+                "the record has more than {MAX_CALLS} calls, which is the limit of a replay"
+            ));
         }
         self.place_buffers(steps);
         let from_start = record.from_ns == 0;
@@ -372,10 +411,11 @@ impl<'a> Builder<'a> {
         // Both are sums over the same kinds of steps, so a whole record has scale 1.
         let scale = (all_calls / calls.max(1.0)).max(1.0);
         let times = (all_ns / recorded.sum_ns().max(1.0)).max(1.0);
-        let program_io_ns = match self.plan.threads.as_slice() {
-            [_] => parts.sum_ns() * times,
+        let program_io_ns = if self.has_one_thread() {
+            parts.sum_ns() * times
+        } else {
             // Of threads that wait at the same time each instant counts once.
-            _ => wall_ns(self.facts, &self.operations()),
+            wall_ns(self.facts, &self.operations())
         };
         let notes = self.notes(record, parts.sum_ns() * times, steps, whole);
         let recorded = Some(parts);
@@ -404,7 +444,10 @@ impl<'a> Builder<'a> {
             ));
         }
         if record.excess_ns.is_none() {
-            notes.push("what recording adds to each call could not be measured, and is in the recorded times".to_owned());
+            notes.push(
+                "what recording adds to each call could not be measured, and is in the recorded times"
+                    .to_owned(),
+            );
         }
         let left_out = self.left_out_ns as f64;
         if left_out > MUCH * (left_out + self.recorded.sum_ns()) {
@@ -425,7 +468,8 @@ impl<'a> Builder<'a> {
         }
         if self.plan.files.iter().any(|f| f.shift_bytes > 0) {
             notes.push(
-                "each round reads another part of the file, at the same distances: hosts and devices cache".to_owned(),
+                "each round reads another part of the file, at the same distances: hosts and devices cache"
+                    .to_owned(),
             );
         }
         notes
@@ -448,7 +492,8 @@ impl<'a> Builder<'a> {
 
     /// Whether steps on a file are in the plan, whichever thread made them.
     fn takes_part(&self, step: &Step) -> bool {
-        let of_a_moment = || self.moments.iter().any(|((file, _), at)| Some(*file) == step.file && at.is_some());
+        let of_a_moment =
+            || self.moments.iter().any(|((file, _), at)| Some(*file) == step.file && at.is_some());
         self.known(step).is_some() || of_a_moment()
     }
 
@@ -572,9 +617,38 @@ impl<'a> Builder<'a> {
 
 /// Calls on files that no plan holds.
 const NOT_REPLAYED: [&str; 32] = [
-    "open", "openat", "openat2", "creat", "close", "stat", "lstat", "fstat", "newfstatat", "statx", "access", "faccessat",
-    "faccessat2", "readlink", "readlinkat", "getdents", "getdents64", "rename", "renameat", "renameat2", "mkdir", "mkdirat",
-    "link", "linkat", "truncate", "ftruncate", "fallocate", "sendfile", "copy_file_range", "splice", "sync", "syncfs",
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "close",
+    "stat",
+    "lstat",
+    "fstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "readlink",
+    "readlinkat",
+    "getdents",
+    "getdents64",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "link",
+    "linkat",
+    "truncate",
+    "ftruncate",
+    "fallocate",
+    "sendfile",
+    "copy_file_range",
+    "splice",
+    "sync",
+    "syncfs",
 ];
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{
-    FileIdentity, GroupLimit, Limited, LimitedGroup, PatternFile, Step, StepKind,
-};
+use iowhy_core::profile::{FileIdentity, GroupLimit, Limited, LimitedGroup, PatternFile, Step, StepKind};
 use iowhy_core::replay::{Action, Op, Placed, Plan, PlanFile, Role, State};
 
 use super::super::recorded::baseline;

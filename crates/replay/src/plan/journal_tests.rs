@@ -165,8 +165,7 @@ fn each_thread_has_its_own_journal_and_a_sink_is_none() {
     let run = |file: PatternFile| {
         data_base(file).with(|p| {
             let steps = &mut p.pattern.stretches[0].steps;
-            let other: Vec<Step> = steps.iter().map(|s| Step { thread: 1, ..s.clone() }).collect();
-            steps.extend(other);
+            *steps = steps.iter().flat_map(|s| [s.clone(), Step { thread: 1, ..s.clone() }]).collect();
         })
     };
     let plan = run(journal()).facts(baseline).unwrap().plan;

@@ -27,7 +27,8 @@ const MOSTLY: f64 = 0.5;
 /// The program made few mappings, and what it touches in them is not recorded.
 pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
     windows(facts)?.or(memory(facts)?).ok_or_else(|| {
-        "its time is in page faults of mappings, and the pages that it touches are in no record of calls".to_owned()
+        "its time is in page faults of mappings, and the pages that it touches are in no record of calls"
+            .to_owned()
     })
 }
 
@@ -51,7 +52,9 @@ fn windows(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
         let index = match indices.iter().find(|(pattern, _)| *pattern == of) {
             Some((_, index)) => *index,
             None => {
-                let Some(file) = files.get(of as usize).filter(|file| file.kind == "regular") else { continue };
+                let Some(file) = files.get(of as usize).filter(|file| file.kind == "regular") else {
+                    continue;
+                };
                 let Some(identity) = file.identity else { continue };
                 plan.files.push(PlanFile {
                     identity: Some(identity),

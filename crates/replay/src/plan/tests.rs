@@ -177,6 +177,21 @@ fn calls_bytes_and_times_of_a_record_are_those_of_its_plan() {
 }
 
 #[test]
+fn who_begins_when_another_has_ended_goes_on_in_its_place() {
+    let threads = |order: &[u32]| {
+        let run = reader().with(|p| {
+            let like = p.pattern.stretches[0].steps[0].clone();
+            let steps = order.iter().map(|thread| Step { thread: *thread, ..like.clone() }).collect();
+            p.pattern = recorded(p.pattern.files.clone(), steps, 1);
+        });
+        run.facts(baseline).unwrap().plan.threads.iter().map(Vec::len).collect::<Vec<_>>()
+    };
+    assert_eq!(threads(&[0, 0, 1, 2, 2]), [5], "children one after the other");
+    assert_eq!(threads(&[0, 1, 1, 2, 0]), [2, 3], "and their shell, which goes on");
+    assert_eq!(threads(&[0, 1, 0, 1]), [2, 2]);
+}
+
+#[test]
 fn what_recording_adds_is_in_no_recorded_time() {
     let run = reader().with(|p| {
         p.observer.in_program_ns = 100_000.0 * 60.0;
@@ -194,7 +209,10 @@ fn a_record_with_an_end_before_the_end_of_the_run_says_so() {
         (record.missing, record.length_ns) = (12_000, 2_500_000_000);
     });
     let notes = run.facts(baseline).unwrap().notes;
-    assert!(notes.iter().any(|n| n.contains("complete up to 2.50 s") && n.contains("12,000 system calls")), "{notes:?}");
+    assert!(
+        notes.iter().any(|n| n.contains("complete up to 2.50 s") && n.contains("12,000 system calls")),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -380,9 +398,8 @@ fn a_replay_that_is_another_run_is_not_believed() {
     assert!(wide.high > 1.0 && !reproduces(&wide), "half of the time, however wide: {wide:?}");
     assert_eq!(fidelity(&replayed(0.0), &times(&[1.0; 9]), 1), None);
     // What watching cost is no time of the program's, but for more than it can be known.
-    let watched = |overhead| {
-        fidelity(&Baseline { overhead, ..replayed(8.0) }, &times(&[8e7; 9]), 1).unwrap().value
-    };
+    let watched =
+        |overhead| fidelity(&Baseline { overhead, ..replayed(8.0) }, &times(&[8e7; 9]), 1).unwrap().value;
     assert!((watched(0.1) - 1.0 / 0.9).abs() < 1e-9 && (watched(0.9) - 1.0 / 0.85).abs() < 1e-9);
 }
 

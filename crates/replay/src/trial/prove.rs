@@ -282,7 +282,8 @@ mod tests {
         let ids: Vec<FindingId> = proof.findings.iter().map(|f| f.id).collect();
         assert_eq!(ids, [FindingId::SyncPerWrite, FindingId::QueueDepthOne]);
         assert!(
-            proof.baseline.is_none() && proof.reason.is_some_and(|why| why.contains("no record of every call"))
+            proof.baseline.is_none()
+                && proof.reason.is_some_and(|why| why.contains("no record of every call"))
         );
     }
 }

@@ -295,8 +295,11 @@ impl CallLog {
         self.end();
         let CallLog { serials, mut stretches, loading, by_number, by_file, whole, .. } = self;
         if let Some(whole) = whole {
-            let on_files: HashSet<u32> =
-                serials.iter().filter(|((file, _), _)| file.has_offsets()).map(|(_, serial)| *serial).collect();
+            let on_files: HashSet<u32> = serials
+                .iter()
+                .filter(|((file, _), _)| file.has_offsets())
+                .map(|(_, serial)| *serial)
+                .collect();
             let (record, part) = whole.finish(|serial| on_files.contains(&serial));
             (stretches.record, stretches.stretches) = (Some(record), vec![part]);
         } else if stretches.stretches.is_empty() {

@@ -136,7 +136,15 @@ mod tests {
     use super::*;
 
     fn read(place: u64, time_ns: u64) -> Step {
-        Step { file: Some(0), place: Some(place), bytes: 100, count: 1, time_ns, gap_ns: 10, ..Step::default() }
+        Step {
+            file: Some(0),
+            place: Some(place),
+            bytes: 100,
+            count: 1,
+            time_ns,
+            gap_ns: 10,
+            ..Step::default()
+        }
     }
 
     fn recorded(steps: impl Iterator<Item = (u64, Step)>) -> (CompleteRecord, Stretch) {

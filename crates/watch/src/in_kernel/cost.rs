@@ -55,9 +55,7 @@ impl InKernel {
     /// The smallest mean of the durations of a piece of transfers that this thread just made.
     fn usual_transfer_ns(&mut self, tid: u32) -> Option<f64> {
         let mut durations = Vec::new();
-        let made = |record: &CallRecord| {
-            record.tid == tid && i64::from(record.number) == libc::SYS_pread64
-        };
+        let made = |record: &CallRecord| record.tid == tid && i64::from(record.number) == libc::SYS_pread64;
         self.take_records(&mut |record| {
             if made(record) {
                 durations.push(record.returned_ns.saturating_sub(record.entered_ns) as f64);

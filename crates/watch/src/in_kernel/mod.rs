@@ -23,9 +23,9 @@ use shapes::{MACHINE_WORDS, NUMBERS, machine_words, shape_words};
 
 pub(crate) use cost::Cost;
 pub(crate) use facts::Facts;
-pub(crate) use records::{ALL, FULL};
 #[cfg(test)]
 use facts::Lost;
+pub(crate) use records::{ALL, FULL};
 pub(crate) use rights::{Refused, may_load};
 
 /// The object, built from `bpf/observer.bpf.c` by `cargo xtask observer`.

@@ -102,7 +102,8 @@ impl Counting {
 
     /// The run begins now: calls are recorded from here on, `all` of them or windows. `loads`: it begins with loading the program.
     pub(super) fn record(&mut self, observer: &mut InKernel, now: u64, loads: bool, all: bool, seed: u64) {
-        self.recording = Some(if all { Recording::of_all(now, seed) } else { Recording::new(now, loads, seed) });
+        self.recording =
+            Some(if all { Recording::of_all(now, seed) } else { Recording::new(now, loads, seed) });
         self.step(observer, now);
     }
 

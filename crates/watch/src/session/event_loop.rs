@@ -206,7 +206,11 @@ impl<'a> EventLoop<'a> {
             }
             return;
         }
-        let mut observer = match InKernel::open(if self.wants_record { in_kernel::ALL_BYTES } else { in_kernel::WINDOW_BYTES }) {
+        let mut observer = match InKernel::open(if self.wants_record {
+            in_kernel::ALL_BYTES
+        } else {
+            in_kernel::WINDOW_BYTES
+        }) {
             Ok(observer) => observer,
             Err(why) => {
                 self.limitations.push(Limitation {

@@ -50,13 +50,25 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
                     pending = 0;
                     renewed.clear();
                     for file in owing.drain(..) {
-                        actions.push(Action::one(Op::Fsync { metadata: false }, file, 0, 0, std::mem::take(&mut owed_ns)));
+                        actions.push(Action::one(
+                            Op::Fsync { metadata: false },
+                            file,
+                            0,
+                            0,
+                            std::mem::take(&mut owed_ns),
+                        ));
                     }
                 }
             }
         }
         for file in owing {
-            actions.push(Action::one(Op::Fsync { metadata: false }, file, 0, 0, std::mem::take(&mut owed_ns)));
+            actions.push(Action::one(
+                Op::Fsync { metadata: false },
+                file,
+                0,
+                0,
+                std::mem::take(&mut owed_ns),
+            ));
         }
     }
     let how = match wanted {
