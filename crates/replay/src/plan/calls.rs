@@ -43,6 +43,9 @@ const ALONE: f64 = 0.95;
 /// A share of the time that is worth a note.
 const MUCH: f64 = 0.01;
 
+/// Files that the kernel answers itself.
+const KERNEL: [&str; 2] = ["/proc/", "/sys/"];
+
 /// Requests that are no larger are left as they are, however small their file.
 const LARGE_BYTES: u64 = 16 << 20;
 /// No call moves more (MAX_RW_COUNT of Linux, with pages of 4 KiB).
@@ -93,7 +96,9 @@ struct Builder<'a> {
     moments: HashMap<(u32, Option<u32>), Option<u32>>,
     /// Threads that open a file of the pattern.
     openers: HashMap<u32, Vec<u32>>,
-    /// Files of the pattern that are written, or made durable.
+    /// Files of the pattern that are read, written or made durable: a seek alone moves nothing.
+    moved: HashSet<u32>,
+    /// Those that are written, or made durable.
     written: HashSet<u32>,
     /// Where the last transfer on each file of the plan ended.
     ends: Vec<u64>,
@@ -122,6 +127,7 @@ impl<'a> Builder<'a> {
             }
         }
         let writes = |s: &&Step| matches!(s.kind, StepKind::Write | StepKind::Sync);
+        let moves = |s: &&Step| matches!(s.kind, StepKind::Read | StepKind::Write | StepKind::Sync);
         let pattern = &facts.profile.pattern;
         let record = pattern.record.as_ref();
         let in_call_ns = record.and_then(|record| record.excess_ns).unwrap_or(0.0);
@@ -134,6 +140,7 @@ impl<'a> Builder<'a> {
             taken: vec![None; pattern.files.len()],
             moments: HashMap::new(),
             openers,
+            moved: part.steps.iter().filter(moves).filter_map(|s| s.file).collect(),
             written: part.steps.iter().filter(writes).filter_map(|s| s.file).collect(),
             ends: Vec::new(),
             threads: Vec::new(),
@@ -309,7 +316,7 @@ impl<'a> Builder<'a> {
         if let Some(known) = *self.taken.get(index)? {
             return known;
         }
-        let planned = self.planned_at(index);
+        let planned = self.planned_at(index).filter(|_| self.moved.contains(&(index as u32)));
         // What a program opens again, with its flags seen once and once not, is one file.
         let same = |file: &PlanFile| {
             let alike = |known: &PlanFile| {
@@ -371,8 +378,8 @@ impl<'a> Builder<'a> {
     fn planned(&self, file: &PatternFile) -> Option<PlanFile> {
         let flags = file.flags.unwrap_or(0);
         let sink = matches!(file.path.as_str(), "/dev/null" | "/dev/zero");
-        let regular =
-            file.kind == "regular" && file.path.starts_with('/') && !file.path.ends_with(" (deleted)");
+        let on_disk = file.path.starts_with('/') && !KERNEL.iter().any(|folder| file.path.starts_with(folder));
+        let regular = file.kind == "regular" && on_disk && !file.path.ends_with(" (deleted)");
         (sink || regular).then(|| PlanFile {
             file_system: self.file_system(file),
             identity: file.identity,
@@ -569,21 +576,23 @@ impl<'a> Builder<'a> {
             true if begins_empty => Role::ScratchEmpty,
             true => Role::ScratchFull,
         };
-        let cold = self.was_cold(&file.path, role);
+        let moved = |picked: &dyn Fn(&Action) -> bool| -> f64 {
+            let of = |a: &Action| a.bytes as f64 * f64::from(a.count);
+            self.plan.actions().filter(|a| order::has_place(a.op) && picked(a)).map(of).sum()
+        };
+        let share = moved(&|a| a.file == index) / moved(&|_| true).max(1.0);
+        // A library that is loaded with the program, for instance, is beside the matter.
+        let matters = share >= LITTLE;
+        let cold = matters && self.was_cold(&file.path, role);
         let mut size = file.size_bytes;
-        if role == Role::User && size == 0 {
+        if role == Role::User && size == 0 && matters {
             return Err(format!("`{}` is gone or empty and cannot be read again", file.path));
         }
         if role == Role::ScratchFull {
             size = size.max(high).next_multiple_of(PAGE).min(MAX_WRITTEN_BYTES);
         }
         let (shift, fit) = order::shift(&actions, size);
-        let moved = |picked: &dyn Fn(&Action) -> bool| -> f64 {
-            let of = |a: &Action| a.bytes as f64 * f64::from(a.count);
-            self.plan.actions().filter(|a| order::has_place(a.op) && picked(a)).map(of).sum()
-        };
-        let main = moved(&|a| a.file == index) >= MOSTLY * moved(&|_| true);
-        let shift = if role == Role::User && fit >= ROOM && main { shift } else { 0 };
+        let shift = if role == Role::User && fit >= ROOM && share >= MOSTLY { shift } else { 0 };
         let file = &mut self.plan.files[at];
         file.role = role;
         file.state = if cold { State::Cold } else { State::Warm };
