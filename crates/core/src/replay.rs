@@ -161,11 +161,6 @@ pub enum Op {
         /// Whether metadata is written too.
         metadata: bool,
     },
-    /// fdatasync every `passes` passes and after the last: one sync covers more than one pass.
-    FsyncAfter {
-        /// At least 1.
-        passes: u32,
-    },
     /// posix_fadvise(POSIX_FADV_DONTNEED) of a range.
     FadviseDontNeed,
     /// posix_fadvise(POSIX_FADV_WILLNEED) of a range.

@@ -7,6 +7,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::profile::{Profile, StackTime, Tier};
 use iowhy_diagnose::classify::Wait;
 use iowhy_watch::child::Refusal;
+use iowhy_watch::perf;
 use iowhy_watch::session::{self, Options, Subject};
 
 use crate::analyzer::Analyzer;
@@ -24,6 +25,7 @@ pub(crate) struct Observation {
     model: Option<StackModel>,
     tier: Tier,
     count_calls: bool,
+    record_calls: bool,
     flamegraph: Option<Pending>,
 }
 
@@ -32,7 +34,13 @@ impl Observation {
     ///
     /// # Errors
     /// Refusals that name the option.
-    pub(crate) fn prepare(args: &SightArgs) -> Result<Observation, Problem> {
+    pub(crate) fn prepare(args: &SightArgs, prove: bool) -> Result<Observation, Problem> {
+        let tier = args.tier.unwrap_or(Tier::Observer);
+        let record_calls = prove || args.record_calls;
+        if record_calls {
+            let option = if prove { "--prove" } else { "--record-calls" };
+            check_calls_are_recorded(option, tier, args.no_counts)?;
+        }
         let model = args.model.as_deref().map(machine).transpose()?;
         let flamegraph = match &args.flamegraph {
             Some(path) if path.as_os_str() == "-" => {
@@ -46,8 +54,8 @@ impl Observation {
             }
             None => None,
         };
-        let tier = args.tier.unwrap_or(Tier::Observer);
-        Ok(Observation { meaning: Analyzer::new(), model, tier, count_calls: !args.no_counts, flamegraph })
+        let (meaning, count_calls) = (Analyzer::new(), !args.no_counts);
+        Ok(Observation { meaning, model, tier, count_calls, record_calls, flamegraph })
     }
 
     /// Watches to the end.
@@ -56,7 +64,12 @@ impl Observation {
     /// Those of [`session::watch`].
     pub(crate) fn watch(&self, subject: &Subject) -> Result<Profile, Refusal> {
         let on_path = |kernel: &[&str]| self.meaning.on_path(kernel);
-        let options = Options { on_path: &on_path, tier: self.tier, count_calls: self.count_calls };
+        let options = Options {
+            on_path: &on_path,
+            tier: self.tier,
+            count_calls: self.count_calls,
+            record_calls: self.record_calls,
+        };
         session::watch(subject, &options)
     }
 
@@ -80,6 +93,23 @@ impl Observation {
         };
         (record(profile, explained, &self.meaning, invocation(subject, ran_as)), written)
     }
+}
+
+/// That every call can be recorded here: without the record nothing can be replayed, and the program would run for nothing.
+fn check_calls_are_recorded(option: &str, tier: Tier, no_counts: bool) -> Result<(), Problem> {
+    let rights = perf::rights().at_most(tier);
+    if rights.observer && !no_counts {
+        return Ok(());
+    }
+    let why = if no_counts {
+        "`--no-counts` forbids that".to_owned()
+    } else {
+        format!("that takes tier observer, and {} is used", rights.tier.id())
+    };
+    Err(Problem::refused(format!("`{option}` replays a record of every call of the program: {why}")).hint(format!(
+        "as root, or with CAP_BPF and CAP_PERFMON: `sudo iowhy {option} -- CMD`; without `{option}` the program is profiled all \
+         the same"
+    )))
 }
 
 /// What is known beside a profile.

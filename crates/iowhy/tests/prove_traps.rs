@@ -100,7 +100,7 @@ fn proof(case: &'static Case, options: &[&str], dir: &Path, binary: &Path) -> Op
     stage.before(Variant::Slow).unwrap_or_else(|p| panic!("{p}"));
     let record = stage.dir().join("watched.json");
     let watched = iowhy()
-        .arg("--json")
+        .args(["--record-calls", "--json"])
         .arg(&record)
         .arg("--")
         .args(stage.command(Variant::Slow))

@@ -5,6 +5,7 @@
 
 pub mod carry_out;
 mod fidelity;
+pub mod parts;
 pub mod plan;
 pub mod proof;
 pub mod trial;

@@ -6,6 +6,7 @@ use iowhy_core::replay::Plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::parts::Parts;
 use crate::verdict::Verdict;
 
 /// A proof.
@@ -45,6 +46,12 @@ pub struct BaselineReplay {
     pub calls: u64,
     /// I/O time, round by round.
     pub io_ns: Vec<f64>,
+    /// Recorded time in the calls of one replay run, by kind and without the profiling overhead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Parts>,
+    /// Time of the replay in these calls, round by round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replayed: Vec<Parts>,
     /// Assumptions of the replay.
     pub notes: Vec<String>,
     /// The calls.
@@ -58,8 +65,11 @@ pub struct FindingProof {
     pub id: FindingId,
     /// Predicted gain of the finding: old wall time over new.
     pub predicted: Option<Gain>,
-    /// Gain of the whole run by the replays.
+    /// Gain of the whole run by what the replays save in calls.
     pub measured: Option<Estimate>,
+    /// The same with the program's own time around removed calls, which is modelled; where calls are removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modelled: Option<Estimate>,
     /// The verdict on the measured gain.
     pub verdict: Verdict,
     /// The repair, in a few words.
@@ -86,6 +96,7 @@ impl FindingProof {
             id: finding.id,
             predicted: finding.gain,
             measured: None,
+            modelled: None,
             verdict: Verdict::Inconclusive,
             how: None,
             reason: Some(reason.to_owned()),
@@ -104,8 +115,11 @@ pub struct Together {
     pub ids: Vec<FindingId>,
     /// The repairs, in a few words.
     pub how: String,
-    /// Gain of the whole run by the replays.
+    /// Gain of the whole run by what the replays save in calls.
     pub measured: Option<Estimate>,
+    /// As [`FindingProof::modelled`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modelled: Option<Estimate>,
     /// The verdict on the measured gain.
     pub verdict: Verdict,
     /// Why there is no measured gain, or no verdict on it.

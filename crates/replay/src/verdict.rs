@@ -1,7 +1,7 @@
 //! The verdict on a repair, from the times of its replay and of the baseline.
 //!
-//! The saved I/O time is put into the account of the run: what is not I/O stays, but for the program's own loop around
-//! removed calls, where the prediction of a finding assumes that it goes too.
+//! The saved I/O time is put into the account of the run, where what is not I/O stays: that gain is measured. With the program's
+//! own loop around removed calls it is another figure, which is modelled.
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::Gain;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fidelity::fidelity;
 use crate::plan::Baseline;
+use crate::trial::ArmTimes;
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::{Facts, Range, around};
 
@@ -58,9 +59,9 @@ impl Verdict {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measurement<'a> {
     pub(crate) baseline: &'a Baseline,
-    /// I/O time of the baseline, round by round.
-    pub(crate) baseline_ns: &'a [f64],
-    /// The same of the repair.
+    /// Times of the baseline.
+    pub(crate) unchanged: &'a ArmTimes,
+    /// I/O time of the repair, round by round.
     pub(crate) repaired_ns: &'a [f64],
     /// Share of calls that the repair removes.
     pub(crate) removed_share: f64,
@@ -69,23 +70,31 @@ pub(crate) struct Measurement<'a> {
     pub(crate) seed: u64,
 }
 
-/// Old wall time of the whole run over new; `None` with too few rounds.
+/// Old wall time of the whole run over new.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Gains {
+    /// By what the replays save in calls.
+    pub(crate) measured: Estimate,
+    /// With the program's own time around removed calls, which no replay shows; where calls are removed.
+    pub(crate) modelled: Option<Estimate>,
+}
+
+/// The gains; `None` with too few rounds.
 ///
-/// Profiling overhead is in neither. The interval adds by squares: noise of the rounds; the replay's error (the saving
+/// Profiling overhead is in neither time. The interval adds by squares: noise of the rounds; the replay's error (the saving
 /// relative to the baseline replay, as the program's time less the repaired replay, and as the difference of both replays);
-/// the program's own time around calls; and sampling error of the I/O share.
-pub(crate) fn gain(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<Estimate> {
-    let Measurement { baseline, baseline_ns, repaired_ns, removed_share, unaffected_share, seed } =
+/// sampling error of the I/O share, where that was not recorded; and, where it is modelled, the program's own time.
+pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<Gains> {
+    let Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed } =
         *measurement;
-    let ratio = stats::paired_ratio(repaired_ns, baseline_ns, seed)?;
+    let ratio = stats::paired_ratio(repaired_ns, &unchanged.io_ns, seed)?;
+    let wall = baseline.wall_ns_without_overhead(facts.account.wall_ns);
     // The share of the account is of the wall clock, so the I/O time is at most that.
-    let profiled_io = baseline.program_io_ns.min(facts.account.wall_ns);
-    let io = baseline.io_ns_without_overhead().min(profiled_io);
-    let wall = facts.account.wall_ns - (profiled_io - io);
+    let io = baseline.io_ns_without_overhead().min(wall);
     if wall <= 0.0 || io <= 0.0 {
         return None;
     }
-    let fidelity = fidelity(baseline, baseline_ns, seed)?.value;
+    let fidelity = fidelity(baseline, unchanged, seed)?.value;
     // Saved share of the I/O if the replay's error is spread evenly, in repaired calls only, and in the other calls only.
     let relative = 1.0 - ratio.value;
     let readings = [relative, 1.0 - ratio.value * fidelity, (relative * fidelity).min(relative.max(1.0))];
@@ -93,38 +102,35 @@ pub(crate) fn gain(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<E
     let most_read = readings.into_iter().fold(f64::NEG_INFINITY, f64::max);
     let saved_io = |ratio: f64| io * (1.0 - ratio) * (1.0 - unaffected_share);
     let likely = saved_io(ratio.value);
-    let own = if removed_share > 0.0 {
-        let calls = baseline.scale * baseline.plan.calls() as f64 * f64::from(baseline.plan.passes.max(1));
-        around(facts, calls, likely.max(0.0), Range::exact(removed_share)).0
-    } else {
-        Range::default()
-    };
-    let (fewer, more) = sampling_error_ns(facts, wall, io);
+    let known = baseline.recorded.is_some() && baseline.plan.threads.len() == 1;
+    let (fewer, more) = if known { (0.0, 0.0) } else { sampling_error_ns(facts, wall, io) };
     // A slower repair loses more where there is more I/O.
     let sampling = [-fewer * likely / io, more * likely / io];
-    let less = [
-        likely - saved_io(ratio.high),
-        likely - saved_io(1.0 - least_read),
-        own.likely - own.low,
-        -sampling[0].min(sampling[1]),
-    ];
-    let more = [
-        saved_io(ratio.low) - likely,
-        saved_io(1.0 - most_read) - likely,
-        own.high - own.likely,
-        sampling[0].max(sampling[1]),
-    ];
-    let by_squares = |parts: [f64; 4]| parts.iter().map(|p| p.max(0.0).powi(2)).sum::<f64>().sqrt();
-    let gain = |saved: f64| gain_of_saving(facts, wall, saved, removed_share);
-    let saved = likely + own.likely;
-    let value = gain(saved);
-    Some(Estimate {
-        value,
-        low: gain(saved - by_squares(less)).min(value),
-        high: gain(saved + by_squares(more)).max(value),
-        unit: Unit::Ratio,
-        n: ratio.n,
-    })
+    let less =
+        [likely - saved_io(ratio.high), likely - saved_io(1.0 - least_read), -sampling[0].min(sampling[1])];
+    let more =
+        [saved_io(ratio.low) - likely, saved_io(1.0 - most_read) - likely, sampling[0].max(sampling[1])];
+    let by_squares = |parts: &[f64], last: f64| {
+        parts.iter().chain([&last]).map(|part| part.max(0.0).powi(2)).sum::<f64>().sqrt()
+    };
+    let estimate = |own: Range, removed_share: f64| {
+        let gain = |saved: f64| gain_of_saving(facts, wall, saved, removed_share);
+        let saved = likely + own.likely;
+        let value = gain(saved);
+        Estimate {
+            value,
+            low: gain(saved - by_squares(&less, own.likely - own.low)).min(value),
+            high: gain(saved + by_squares(&more, own.high - own.likely)).max(value),
+            unit: Unit::Ratio,
+            n: ratio.n,
+        }
+    };
+    let modelled = (removed_share > 0.0).then(|| {
+        let calls = baseline.scale * baseline.plan.calls() as f64 * f64::from(baseline.plan.passes.max(1));
+        let own = around(facts, calls, likely.max(0.0), Range::exact(removed_share)).0;
+        estimate(own, removed_share)
+    });
+    Some(Gains { measured: estimate(Range::default(), 0.0), modelled })
 }
 
 /// Interrupts shrink with the run; where calls are removed, `around` counts them.

@@ -28,7 +28,7 @@ enum {
 	MAX_MARKS_OF_A_CALL = 96,
 	SIZE_CLASSES = 32,
 	ARGUMENTS = 6,
-	/* Bytes of recorded calls that wait for the loader. A power of two. */
+	/* Bytes of recorded calls that wait for the loader. A power of two; the loader makes it larger for a record of all calls. */
 	RECORD_BYTES = 1 << 20,
 	/* Bytes of events of block requests that wait for the loader: half a second of 50,000 requests a second. A power of two. */
 	REQUEST_BYTES = 8 << 20,
@@ -46,6 +46,9 @@ enum {
 enum kind { OTHER, MOVE, RELAY, SEEK, SYNC, OPEN, MAP_FILE, CONTROL, ADVISE };
 enum place { AT_POSITION, AT_ARGUMENT, AT_ARGUMENT_OR_POSITION, AT_POINTER };
 enum direction { READS, WRITES };
+
+/* Values of `machine.recording`. */
+static const u32 RECORD_ALL = ~0u, RECORD_FULL = ~0u - 1;
 
 /* Arguments are told by where struct pt_regs of this architecture holds them, in bytes. */
 enum { NO_ARGUMENT = 0xffff };
@@ -78,8 +81,8 @@ struct machine {
 	u32 registers;
 	/* Number of rt_sigreturn(2): it leaves none in the registers. */
 	u32 sigreturn;
-	/* How many more calls are recorded. The loader sets it; a buffer that is full ends the window, so that no record is missing
-	 * between two others. */
+	/* How many more calls are recorded, or RECORD_ALL. The loader sets it; a buffer that is full ends the window, so that no record
+	 * is missing between two others. Of a record of all calls (RECORD_FULL then) those that are missing are counted. */
 	u32 recording;
 	/* Where struct pt_regs holds each argument. */
 	u32 arguments[ARGUMENTS];
@@ -221,6 +224,7 @@ struct lost {
 	u64 requests;
 	u64 processes;
 	u64 ring_requests;
+	u64 records;
 };
 
 /* PERF_RECORD_SAMPLE of include/uapi/linux/perf_event.h. */
@@ -893,7 +897,7 @@ __attribute__((noinline)) int failed(u32 number, u32 error)
 }
 
 /* Writes a call into the buffer. What it did to its file is counted before: the file is known. */
-__attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid)
+__attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid, u64 returned_ns)
 {
 	u32 zero = 0;
 	struct machine *here = map_lookup(&machine, &zero);
@@ -905,17 +909,24 @@ __attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid)
 	u64 entered_ns = thread->entered_ns;
 	thread->entered_ns = 0;
 	u32 left = here->recording;
-	struct record *to = left ? ringbuf_reserve(&records, sizeof(*to), 0) : 0;
-	/* Two CPUs at once may count one call less: the limit is no exact one. One branch for both: verifiers before Linux 6.2 do
-	 * not know that memory that was reserved is not null. */
+	if (left == RECORD_FULL)
+		lose(records);
+	if (!left || left == RECORD_FULL)
+		return 0;
+	struct record *to = ringbuf_reserve(&records, sizeof(*to), 0);
+	/* One branch for all: verifiers before Linux 6.2 do not know that memory that was reserved is not null. */
 	if (!to) {
-		here->recording = 0;
+		here->recording = left == RECORD_ALL ? RECORD_FULL : 0;
+		if (left == RECORD_ALL)
+			lose(records);
 		return 0;
 	}
-	here->recording = left - 1;
+	/* Two CPUs at once may count one call less: the limit is no exact one. */
+	if (left != RECORD_ALL)
+		here->recording = left - 1;
 	struct call call = { .regs = regs, .registers = held, .here = here };
 	to->entered_ns = entered_ns;
-	to->returned_ns = ktime_get_ns();
+	to->returned_ns = returned_ns;
 	to->pid = get_current_pid_tgid() >> 32;
 	to->tid = tid;
 	to->number = number;
@@ -976,6 +987,8 @@ int on_exit(u64 *context)
 		thread->fresh = 0;
 		return 0;
 	}
+	/* Before anything is counted: what follows is not the call's time. */
+	u64 returned_ns = thread->entered_ns ? ktime_get_ns() : 0;
 	struct machine *here = map_lookup(&machine, &zero);
 	struct registers *held = map_lookup(&registers, &zero);
 	if (!here || !held)
@@ -998,8 +1011,8 @@ int on_exit(u64 *context)
 	} else {
 		count_call(&call, thread, tid, number, count, shape, value);
 	}
-	if (here->recording && thread->entered_ns)
-		record(call.regs, number, value, tid);
+	if (returned_ns)
+		record(call.regs, number, value, tid, returned_ns);
 	return 0;
 }
 

@@ -24,7 +24,7 @@ const WATCHED: usize = 3;
 pub(super) fn proved(stage: &mut Stage, case: &Case, binaries: &Binaries) -> Outcome<Proof> {
     let mut runs = Vec::new();
     for number in 0..WATCHED {
-        let json = record(stage, Variant::Slow, binaries, &[])?;
+        let json = record(stage, Variant::Slow, binaries, &["--record-calls"])?;
         let kept = stage.dir().join(format!("watched-{number}.json"));
         let watched = stage.dir().join("watched.json");
         std::fs::rename(&watched, &kept).map_err(|e| format!("cannot keep {}: {e}", watched.display()))?;
@@ -80,8 +80,8 @@ impl Row {
 
     /// The word on what the repaired variant does, and the gain that was measured.
     fn proof_word(&self) -> Option<(Verdict, Option<Estimate>)> {
-        let all = self.proof_of_all().map(|t| (t.verdict, t.measured));
-        all.or_else(|| self.proof_of_first().map(|p| (p.verdict, p.measured)))
+        let all = self.proof_of_all().map(|t| (t.verdict, t.modelled.or(t.measured)));
+        all.or_else(|| self.proof_of_first().map(|p| (p.verdict, p.modelled.or(p.measured))))
     }
 
     /// Gain of the really repaired program over the proven one.

@@ -12,7 +12,9 @@ mod storage;
 
 pub use calls::{Access, CallCount, CallCounts, FileUse, KindUse, SIZE_CLASSES, SampledShare, size_class};
 pub use group::{GroupLimit, Limited, LimitedGroup};
-pub use pattern::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch, buffer_offset};
+pub use pattern::{
+    CallPattern, CompleteRecord, FileIdentity, PatternFile, Step, StepKind, StepTotal, Stretch, buffer_offset,
+};
 pub use served::{RpcUse, ServedMount, ServerProcess};
 pub use sight::{Limitation, Observer, Sight, Tier};
 pub use storage::{

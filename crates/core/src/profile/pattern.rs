@@ -14,8 +14,46 @@ pub struct CallPattern {
     /// Files that the steps refer to by index; one entry for each way in which a file was open. Files that were mapped and
     /// are in no step follow.
     pub files: Vec<PatternFile>,
-    /// Those that are kept, in order of time.
+    /// Those that are kept, in order of time. With a [`CompleteRecord`] one: the part of it that a replay takes.
     pub stretches: Vec<Stretch>,
+    /// Every call was recorded; absent where windows of calls were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<CompleteRecord>,
+}
+
+/// A record of every call of a run, from its start. All calls of the program but the last ones ([`CompleteRecord::missing`]) are in
+/// the sums; none is missing between two others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CompleteRecord {
+    /// System calls in the record, of all kinds.
+    pub calls: u64,
+    /// System calls after those: the room for the record was full.
+    pub missing: u64,
+    /// From the start of the record to the return of its last call.
+    pub length_ns: u64,
+    /// Where the stretch begins, from the start of the record.
+    pub from_ns: u64,
+    /// By how much the observer lengthened each recorded duration, measured after the run; absent where that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excess_ns: Option<f64>,
+    /// Sums over all steps of the record, by file and kind.
+    pub totals: Vec<StepTotal>,
+}
+
+/// Steps of one kind on one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepTotal {
+    /// Index into [`CallPattern::files`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<u32>,
+    /// The kind.
+    pub kind: StepKind,
+    /// Calls.
+    pub calls: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Time in these calls, of all threads together.
+    pub time_ns: u64,
 }
 
 /// A file with its flags when it was open and its identity at the end of the watch, which a replay checks.
@@ -122,7 +160,8 @@ pub struct Step {
     /// From the offset of one to that of the next.
     #[serde(default, skip_serializing_if = "is_still")]
     pub stride: i64,
-    /// Time since the same thread's call before returned, summed over the run; tracing is in it.
+    /// Time since the same thread's call before returned, summed over the run; tracing is in it. In a [`CompleteRecord`]: without the
+    /// time in calls between that are no steps.
     pub gap_ns: u64,
     /// Time in the calls, summed over the run; tracing is in it.
     pub time_ns: u64,

@@ -13,7 +13,7 @@ use super::value::{List, count, list, seed, value, word};
 /// Options of `prove`.
 #[derive(Debug, Args)]
 pub struct ProveArgs {
-    /// A record of a profiled program, made with `iowhy --json RECORD -- CMD`
+    /// A record of a profiled program, made with `iowhy --record-calls --json RECORD -- CMD`
     #[arg(value_name = "RECORD")]
     pub record: PathBuf,
 

@@ -69,7 +69,8 @@ pub struct WatchArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Afterwards replay the recorded I/O unchanged and repaired, to test the advice of each finding
+    /// Record every call, and afterwards replay them unchanged and repaired, to test the advice of each finding (needs root or
+    /// CAP_BPF and CAP_PERFMON)
     #[arg(long)]
     pub prove: bool,
 
@@ -102,12 +103,16 @@ pub struct SightArgs {
     /// calls a second runs up to half as fast again
     #[arg(long)]
     pub no_counts: bool,
+
+    /// Record every call in its order, for `iowhy prove RECORD` (needs root or CAP_BPF and CAP_PERFMON); `--prove` does, too
+    #[arg(long, conflicts_with = "no_counts")]
+    pub record_calls: bool,
 }
 
 impl WatchArgs {
     /// Whether `attach` takes this option of `iowhy -- CMD`, too.
     pub fn is_for_attach(name: &str) -> bool {
-        ["--flamegraph", "--model", "--tier", "--no-counts"].contains(&name)
+        ["--flamegraph", "--model", "--tier", "--no-counts", "--record-calls"].contains(&name)
     }
 
     /// The first option that was given, as it is typed.
@@ -120,6 +125,7 @@ impl WatchArgs {
             ("--model", self.sight.model.is_some()),
             ("--tier", self.sight.tier.is_some()),
             ("--no-counts", self.sight.no_counts),
+            ("--record-calls", self.sight.record_calls),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))

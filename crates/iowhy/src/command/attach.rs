@@ -25,7 +25,7 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     ])?;
     let inputs: Vec<&Path> = args.sight.model.as_deref().into_iter().collect();
     let outputs = Outputs::open_apart(options, &inputs)?;
-    let observation = Observation::prepare(&args.sight)?;
+    let observation = Observation::prepare(&args.sight, false)?;
     let subject = Subject::Process { pid, limit };
     let profile = {
         let _countdown = Countdown::start(limit, &format!("watching process {pid}"), outputs.quiet());

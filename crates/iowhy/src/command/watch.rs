@@ -53,7 +53,7 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
     }
     let named = shell::line(args.program.iter().cloned());
     let report = Report::open(args.output.as_deref(), args.sight.flamegraph.as_deref(), options, &named)?;
-    let observation = Observation::prepare(&args.sight)?;
+    let observation = Observation::prepare(&args.sight, args.prove)?;
     if args.prove {
         // Before the program runs, so that no signal between its end and the proof is lost.
         interrupt::install();

@@ -41,8 +41,8 @@ pub(super) fn sections(proof: &Proof, detail: Detail) -> Vec<Section> {
         verdicts.push(Part::Table(table(proof, detail)));
         verdicts.extend(remarks(proof));
         verdicts.push(Part::Note(
-            "gain: old over new wall time of the whole run; 95 % interval, including round-to-round noise, replay error and \
-             sampling error"
+            "gain: old over new wall time of the whole run, by the time that the replays save in calls; 95 % interval, including \
+             round-to-round noise, replay error and sampling error"
                 .to_owned(),
         ));
     }
@@ -56,6 +56,7 @@ fn remarks(proof: &Proof) -> Vec<Part> {
     let mut parts = Vec::new();
     for finding in &proof.findings {
         parts.extend(remark(finding, proof).map(Part::Text));
+        parts.extend(finding.modelled.as_ref().map(|gain| Part::Text(modelled(finding.id.id(), gain))));
         if let Some(replay) = &finding.baseline {
             parts.extend(fidelity("baseline replay of the files alone", replay));
         }
@@ -65,6 +66,7 @@ fn remarks(proof: &Proof) -> Vec<Part> {
         let ids: Vec<&str> = together.ids.iter().map(|id| id.id()).collect();
         let why = together.reason.as_deref().map_or(String::new(), |why| format!("; {why}"));
         parts.push(Part::Text(format!("all together: {}{why}", ids.join(", "))));
+        parts.extend(together.modelled.as_ref().map(|gain| Part::Text(modelled("all together", gain))));
     }
     for WhatIf { id, tried } in &proof.what_if {
         let reason = tried.reason.as_deref().filter(|_| tried.measured.is_none());
@@ -98,7 +100,7 @@ fn fidelity(what: &str, replay: &BaselineReplay) -> Vec<Part> {
 }
 
 fn table(proof: &Proof, detail: Detail) -> Table {
-    let mut table = Table::new(["finding", "predicted", "measured", "verdict"]);
+    let mut table = Table::new(["finding", "predicted", "measured in calls", "verdict"]);
     let mut row = |name: String, predicted: Option<Gain>, gain: &Option<Estimate>, verdict: Verdict| {
         table.row([
             name.into(),
@@ -142,6 +144,13 @@ fn measured(gain: &Estimate) -> String {
     format!("{}x [{}, {over}{}], n = {}", factor(gain.value), factor(gain.low), factor(gain.high), gain.n)
 }
 
+/// What no replay shows is a figure of its own.
+fn modelled(name: &str, gain: &Estimate) -> String {
+    let gain =
+        Gain { predicted: gain.value, low: gain.low, high: gain.high, open_above: gain.high >= Gain::MAX };
+    format!("{name}: with the program's own code around removed calls, modelled: {}", predicted(gain))
+}
+
 fn verdict(word: Verdict) -> Cell {
     let text = word.words().to_owned();
     match word {
@@ -183,6 +192,7 @@ mod tests {
             id: FindingId::SmallRequests,
             predicted: Some(Gain { predicted: 3.0, low: 2.0, high: 4.0, open_above: false }),
             measured: Some(Estimate { value, low: value, high: value, unit: Unit::Ratio, n: 9 }),
+            modelled: None,
             verdict,
             how: Some("merged".to_owned()),
             reason: None,
@@ -216,6 +226,7 @@ mod tests {
             ids: vec![FindingId::SmallRequests, FindingId::SyncPerWrite],
             how: "both".to_owned(),
             measured: gain,
+            modelled: gain,
             verdict: Verdict::Proven,
             reason: None,
             io_ns: vec![],
@@ -224,6 +235,7 @@ mod tests {
         let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
         assert!(text.contains("also tried: by the megabyte: 9.0x [8.0, 10], n = 9, proven"), "{text}");
         assert!(text.contains("all together    -                9.0x [8.0, 10], n = 9   proven"), "{text}");
+        assert!(text.contains("around removed calls, modelled: 9.0x [8.0, 10]"), "{text}");
         assert!(text.contains("all together: small-requests, sync-per-write"), "{text}");
     }
 
@@ -236,6 +248,8 @@ mod tests {
             scale: 40.0,
             calls: 24_000,
             io_ns: vec![1.0; 9],
+            recorded: None,
+            replayed: vec![],
             notes: vec!["a tree of 4,000 files".to_owned()],
             plan: iowhy_core::replay::Plan::default(),
         };

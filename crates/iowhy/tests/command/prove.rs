@@ -7,12 +7,13 @@ use serde_json::Value;
 use crate::bad_input::{assert_refused, fingerprint};
 use crate::common::{MIB, Mount, directory, full_file, iowhy, iowhy_alone, is_root, names, skipped, text};
 
-/// Whether calls can be traced here, which a replay needs.
+/// Whether every call can be recorded here, which a replay needs.
 fn traced() -> bool {
-    if !is_root() {
+    let recorded = is_root() && iowhy(&["--record-calls", "--", "true"]).code() == 0;
+    if !recorded {
         skipped("system calls are traced by root alone, and a replay is made of them");
     }
-    is_root()
+    recorded
 }
 
 /// Watches a program; the record lies beside the data.
@@ -29,7 +30,7 @@ fn small_reads(dir: &Path, options: &[&str]) -> (PathBuf, PathBuf) {
     let data = full_file(dir, "data", 16 * MIB);
     let from = format!("if={}", text(&data));
     let program = ["dd", &from, "of=/dev/null", "bs=32", "count=400000", "status=none"];
-    (watched(dir, options, &program), data)
+    (watched(dir, &[&["--record-calls"], options].concat(), &program), data)
 }
 
 fn read(path: &Path) -> Value {
@@ -67,7 +68,7 @@ fn records_that_cannot_be_proved_are_refused_and_nothing_is_left() {
         ("newer", "format 99"),
         ("damaged", "damaged"),
         ("elsewhere", "another machine"),
-        ("record.json", "no recorded calls"),
+        ("record.json", "no record of every call"),
     ] {
         let path = at(name);
         let ran = iowhy(&["prove", "--quiet", text(&path)]);
@@ -79,6 +80,11 @@ fn records_that_cannot_be_proved_are_refused_and_nothing_is_left() {
     }
     assert_refused(&iowhy(&["prove", text(&record), "--json", text(&record)]), "--json");
     assert_refused(&iowhy(&["--prove", "."]), "--prove");
+    // Without every call nothing can be replayed: it is said before the program runs.
+    for without in [["--tier", "clock"].as_slice(), &["--no-counts"]] {
+        let ran = iowhy(&[&["--prove"], without, &["--", "touch", text(&at("ran"))]].concat());
+        assert_refused(&ran, "--prove");
+    }
     assert_eq!(names(dir.path()), before);
     assert_eq!(std::fs::read(&record).unwrap(), whole);
 }
@@ -108,9 +114,46 @@ fn assert_contract(proof: &Value, rounds: usize) {
     }
 }
 
+/// The record has every read and write of dd, as the kernel counted them, and the plan has those of its part.
+fn assert_calls_are_conserved(value: &Value, calls: u64, bytes: u64) {
+    let pattern = &value["profile"]["pattern"];
+    let record = &pattern["record"];
+    assert_eq!(record["missing"], 0, "{record}");
+    let files = pattern["files"].as_array().unwrap();
+    let path = |file: &Value| file.as_u64().map_or("", |at| files[at as usize]["path"].as_str().unwrap());
+    let total = |kind: &str, of: &str| {
+        let totals = record["totals"].as_array().unwrap().iter();
+        let ours = totals.filter(|t| t["kind"] == kind && path(&t["file"]).ends_with(of));
+        ours.fold((0, 0), |sum, t| {
+            (sum.0 + t["calls"].as_u64().unwrap(), sum.1 + t["bytes"].as_u64().unwrap())
+        })
+    };
+    assert_eq!(total("read", "/data"), (calls, calls * bytes));
+    assert_eq!(total("write", "/dev/null"), (calls, calls * bytes));
+    let counted = value["profile"]["calls"]["calls"].as_array().unwrap();
+    let all: u64 = counted.iter().map(|c| c["calls"].as_u64().unwrap()).sum();
+    // Calls that do not return (exit_group, and exec itself) are in neither, or in one.
+    assert!(record["calls"].as_u64().unwrap().abs_diff(all) <= 2, "{record} {all}");
+    let sum = |steps: &Value, key: &str| {
+        let each = |s: &Value| s[key].as_u64().unwrap_or(0) * s["count"].as_u64().unwrap_or(1);
+        steps.as_array().unwrap().iter().filter(|s| !s["bytes"].is_null()).map(each).sum::<u64>()
+    };
+    let plan = &value["proof"]["baseline"]["plan"]["threads"][0];
+    let moves: Vec<Value> = pattern["stretches"][0]["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|s| ["read", "write"].contains(&s["kind"].as_str().unwrap()))
+        .cloned()
+        .collect();
+    assert_eq!(sum(plan, "bytes"), sum(&Value::Array(moves), "bytes"));
+}
+
 /// Whether the table of verdicts is there.
 fn has_table(screen: &str) -> bool {
-    screen.lines().any(|line| line.split_whitespace().eq(["finding", "predicted", "measured", "verdict"]))
+    screen.lines().any(|line| {
+        line.split_whitespace().eq(["finding", "predicted", "measured", "in", "calls", "verdict"])
+    })
 }
 
 #[test]
@@ -140,6 +183,7 @@ fn a_proof_right_after_the_run_is_in_the_record_and_the_files_are_as_they_were()
     assert!(ran.stderr.contains("replayed: dd") && has_table(&ran.stderr), "{}", ran.stderr);
     let value = read(&record);
     assert_contract(&value["proof"], 9);
+    assert_calls_are_conserved(&value, 400_000, 32);
     assert_eq!(fingerprint(&data), before);
     assert_eq!(names(dir.path()), ["data", "record.json"]);
     // The repaired run makes a call for each 64 KiB: what it gains on any machine is more than nothing.
@@ -187,7 +231,7 @@ fn a_disk_without_room_for_a_replay_is_named_and_stays_clean() {
     let dir = directory();
     let log = format!("of={}", text(&small.path().join("log")));
     let program = ["dd", "if=/dev/zero", &log, "bs=64", "count=250000", "status=none"];
-    let record = watched(dir.path(), &[], &program);
+    let record = watched(dir.path(), &["--record-calls"], &program);
     std::fs::remove_file(small.path().join("log")).unwrap();
     let room = rustix::fs::statvfs(small.path()).unwrap();
     // A few pages would do for a short stretch of calls, and how long a recorded one is depends on the machine.

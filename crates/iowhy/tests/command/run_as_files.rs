@@ -128,7 +128,7 @@ fn synced(theirs: &Path) -> Option<()> {
     let sudo = sudo();
     let record = theirs.join("r.json");
     let written = ["dd", "if=/dev/zero", "of=data", "bs=512", "count=1500", "oflag=dsync", "status=none"];
-    let args = [&["--json", text(&record), "--"], &written[..]].concat();
+    let args = [&["--record-calls", "--json", text(&record), "--"], &written[..]].concat();
     let ran = alone(binary().args(args).envs(environment(&sudo)).current_dir(theirs));
     assert_eq!((ran.code(), ran.stdout.as_str()), (0, ""), "{ran:?}");
     let value: serde_json::Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();

@@ -11,6 +11,7 @@ use super::host_memory;
 use super::replay_thread::{ReplayThread, ThreadOutcome};
 use super::scratch_trees::{RunNames, ScratchTrees};
 use super::start_barrier::StartBarrier;
+use crate::parts::Parts;
 use iowhy_probe::interrupt;
 
 /// Each thread may need mappings, of which a process has 65,530; a failed one ends the process.
@@ -29,6 +30,9 @@ pub struct RunOutcome {
     pub bytes: u64,
     /// Page faults that waited for a device.
     pub major_faults: u64,
+    /// Time in calls by kind, all threads together.
+    #[serde(default)]
+    pub parts: Parts,
 }
 
 impl RunOutcome {
@@ -70,11 +74,6 @@ impl LocalReplay {
         let trees = plan.tree.as_ref().map(ScratchTrees::new).transpose()?;
         let cold_memory = host_memory::cold_memory(&plan);
         Ok(LocalReplay { plan, files, trees, cold_memory, passes_done: AtomicU64::new(0) })
-    }
-
-    /// Multiplies the passes of each run.
-    pub fn lengthen(&mut self, times: u32) {
-        self.plan.passes = self.plan.passes.max(1).saturating_mul(times.max(1));
     }
 
     /// Starts the next run behind this share of the largest user file: what another plan just read is in the CPU's caches.
@@ -178,6 +177,7 @@ fn sum(threads: &[ThreadOutcome]) -> RunOutcome {
         calls: threads.iter().map(|d| d.calls).sum(),
         bytes: threads.iter().map(|d| d.bytes).sum(),
         major_faults: threads.iter().map(|d| d.major_faults).sum(),
+        parts: threads.iter().fold(Parts::default(), |sum, d| sum.plus(&d.parts)),
     }
 }
 

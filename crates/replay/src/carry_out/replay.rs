@@ -35,15 +35,6 @@ impl Replay {
         CgroupHelper::start(&groups, &plan, helper).map(Replay::InCgroup)
     }
 
-    /// As [`LocalReplay::lengthen`]. A helper's runs keep their length: whether it was done.
-    pub fn lengthen(&mut self, times: u32) -> bool {
-        match self {
-            Replay::Local(replay) => replay.lengthen(times),
-            Replay::InCgroup(_) => return false,
-        }
-        true
-    }
-
     /// As [`LocalReplay::start_behind`]. A helper's runs start at the plan's own offsets.
     pub fn start_behind(&self, share: f64) {
         if let Replay::Local(replay) = self {

@@ -1,5 +1,6 @@
 //! One thread of a replay. It allocates nothing while it is timed, except where the plan maps fresh memory.
 
+use std::mem::discriminant;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use iowhy_core::problem::Problem;
@@ -13,6 +14,7 @@ use super::libc_calls;
 use super::read_ring::ReadRing;
 use super::scratch_trees::RunNames;
 use super::small_file_ops::SmallFileOps;
+use crate::parts::Parts;
 use iowhy_probe::buffer::Buffer;
 use iowhy_probe::clock::Clock;
 use iowhy_probe::fault;
@@ -39,6 +41,7 @@ pub(super) struct ThreadOutcome {
     pub(super) calls: u64,
     pub(super) bytes: u64,
     pub(super) major_faults: u64,
+    pub(super) parts: Parts,
 }
 
 /// A mapping of a whole file, guarded against a file that shrinks.
@@ -69,6 +72,9 @@ pub(super) struct ReplayThread<'a> {
     owed_ns: f64,
     calls_since_check: u32,
     limit_ns: u64,
+    /// The kind of the calls since `mark_ns`, whose time is not in a part yet.
+    current: Option<Op>,
+    mark_ns: u64,
     outcome: ThreadOutcome,
 }
 
@@ -112,6 +118,8 @@ impl<'a> ReplayThread<'a> {
             owed_ns: 0.0,
             calls_since_check: 0,
             limit_ns: u64::MAX,
+            current: None,
+            mark_ns: 0,
             outcome: ThreadOutcome::default(),
         })
     }
@@ -125,6 +133,7 @@ impl<'a> ReplayThread<'a> {
         if let Some(ring) = &mut self.ring {
             self.outcome.bytes += ring.drain()?;
         }
+        self.end_part();
         self.spin();
         self.outcome.end_ns = self.clock.now_ns();
         self.outcome.major_faults = major_faults().saturating_sub(faults);
@@ -135,11 +144,15 @@ impl<'a> ReplayThread<'a> {
         let actions = self.actions;
         for pass in 0..u64::from(self.plan.passes.max(1)) {
             for action in actions {
+                if self.current.is_none_or(|op| discriminant(&op) != discriminant(&action.op)) {
+                    self.end_part();
+                    self.current = Some(action.op);
+                }
                 for i in 0..action.count {
                     self.think(action.think_ns);
                     self.call(action, pass, i)?;
                     self.calls_since_check += 1;
-                    let long = matches!(action.op, Op::Fsync { .. } | Op::FsyncAfter { .. });
+                    let long = matches!(action.op, Op::Fsync { .. });
                     if long || self.calls_since_check >= CALLS_PER_CHECK {
                         self.calls_since_check = 0;
                         if interrupt::requested() {
@@ -167,7 +180,7 @@ impl<'a> ReplayThread<'a> {
         if self.owed_ns < 1.0 {
             return;
         }
-        let from = self.clock.now_ns();
+        let from = self.end_part();
         let until = from + self.owed_ns as u64;
         let mut now = from;
         while now < until {
@@ -175,7 +188,18 @@ impl<'a> ReplayThread<'a> {
             now = self.clock.now_ns();
         }
         self.outcome.think_ns += now - from;
+        self.mark_ns = now;
         self.owed_ns = 0.0;
+    }
+
+    /// Adds the time since the last mark to its part. Returns the time now, which is the new mark.
+    fn end_part(&mut self) -> u64 {
+        let now = self.clock.now_ns();
+        if let Some(op) = self.current {
+            *self.outcome.parts.of(op) += now.saturating_sub(self.mark_ns) as f64;
+        }
+        self.mark_ns = now;
+        now
     }
 
     #[inline]
@@ -232,11 +256,6 @@ impl<'a> ReplayThread<'a> {
             Op::Write => libc_calls::write_at(fd, self.buffer.part(from, bytes), offset),
             Op::Seek => libc_calls::seek(fd, offset),
             Op::Fsync { metadata } => libc_calls::sync(fd, metadata),
-            Op::FsyncAfter { passes } if !self.ends_batch(pass, passes) => {
-                self.outcome.calls -= 1;
-                return Ok(());
-            }
-            Op::FsyncAfter { .. } => libc_calls::sync(fd, false),
             Op::FadviseDontNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::DontNeed),
             Op::FadviseWillNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::WillNeed),
             Op::SyncFileRange => begin_write_back(fd, offset, bytes),
@@ -256,18 +275,12 @@ impl<'a> ReplayThread<'a> {
         }
     }
 
-    /// Whether a batch of `passes` ends with this one.
-    fn ends_batch(&self, pass: u64, passes: u32) -> bool {
-        let done = pass + 1;
-        done.is_multiple_of(u64::from(passes.max(1))) || done == u64::from(self.plan.passes.max(1))
-    }
-
     /// Empties a scratch file so that it has no dirty pages; the time counts as think time.
     fn drop_dirty(&mut self, opened: &ReplayFile, role: Role) -> Result<(), Problem> {
         if role != Role::ScratchEmpty {
             return Ok(());
         }
-        let from = self.clock.now_ns();
+        let from = self.end_part();
         rustix::fs::ftruncate(&opened.fd, 0).map_err(|errno| {
             Problem::failed(format!("cannot empty a scratch file: {}", std::io::Error::from(errno)))
         })?;
@@ -275,7 +288,8 @@ impl<'a> ReplayThread<'a> {
         let sum =
             self.cold_memory.iter().step_by(64).fold(0u64, |sum, byte| sum.wrapping_add(u64::from(*byte)));
         std::hint::black_box(sum);
-        self.outcome.think_ns += self.clock.now_ns().saturating_sub(from);
+        self.mark_ns = self.clock.now_ns();
+        self.outcome.think_ns += self.mark_ns.saturating_sub(from);
         Ok(())
     }
 
@@ -293,7 +307,7 @@ impl<'a> ReplayThread<'a> {
     fn failed(&self, action: &Action, offset: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
         let (doing, which) = match action.op {
-            Op::Write | Op::Fsync { .. } | Op::FsyncAfter { .. } | Op::SyncFileRange | Op::RecreateFile => {
+            Op::Write | Op::Fsync { .. } | Op::SyncFileRange | Op::RecreateFile => {
                 ("writing", "the scratch file beside ")
             }
             Op::MapReadUnmap { .. } | Op::TouchPages | Op::TouchLines => ("mapping", ""),

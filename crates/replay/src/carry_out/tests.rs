@@ -265,23 +265,6 @@ fn a_ring_moves_the_same_bytes_and_leaves_nothing_in_flight() {
     }
 }
 
-/// A batch longer than a pass is synced every few passes and after the last.
-#[test]
-fn a_batch_of_several_passes_is_synced_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = PlanFile {
-        shift_bytes: 40960,
-        ..PlanFile::new(dir.path().join("log").display().to_string(), Role::ScratchEmpty)
-    };
-    let write = Action { op: Op::Write, ..reads(0, 4096, 10, 4096) };
-    for (passes, syncs) in [(1, 7), (3, 3), (u32::MAX, 1)] {
-        let sync = Action::one(Op::FsyncAfter { passes }, 0, 0, 0, 0.0);
-        let mut p = plan(vec![file.clone()], vec![vec![write, sync]]);
-        p.passes = 7;
-        assert_eq!(LocalReplay::prepare(p).unwrap().run().unwrap().calls, 70 + syncs, "{passes}");
-    }
-}
-
 #[test]
 fn memory_is_taken_and_given_back_and_a_mapping_is_looked_at_whole() {
     let take = |populate| Action { op: Op::MmapAnon { populate }, ..reads(0, MIB, 5, 0) };

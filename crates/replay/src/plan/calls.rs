@@ -1,16 +1,17 @@
-//! The baseline from recorded system calls.
+//! The baseline from the record of every call: the same calls in the same order, with their sizes, offsets and think times.
+//! Invariant: each step of the record's part that is on a file of the plan is in the plan once, with all its calls.
 
 use std::collections::{HashMap, HashSet};
 
-use iowhy_core::profile::{FileUse, PatternFile, Step, StepKind, Stretch, buffer_offset};
+use iowhy_core::profile::{CompleteRecord, PatternFile, Step, StepKind, StepTotal, Stretch, buffer_offset};
 use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
+use iowhy_core::units::{count, time};
 
 use super::baseline::Baseline;
-use super::duration::{ARM_NS, MAX_ARM_NS, MAX_WRITTEN_BYTES, passes_of, wall_ns};
-use super::joined::{self, Way};
+use super::duration::{MAX_WRITTEN_BYTES, wall_ns};
+use crate::parts::Parts;
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
-use iowhy_diagnose::findings::own_ns;
 use iowhy_diagnose::repair::buffers;
 use iowhy_diagnose::repair::order::{self, Order};
 
@@ -18,6 +19,8 @@ const PAGE: u64 = 4096;
 /// Flags of open(2) on every architecture that Linux runs on today but MIPS, SPARC, Alpha and PA-RISC; O_DIRECT differs.
 const O_DSYNC: u32 = 0o10000;
 const O_CREAT: u32 = 0o100;
+const O_EXCL: u32 = 0o200;
+const O_TRUNC: u32 = 0o1000;
 #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 const O_DIRECT: u32 = 0o200000;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
@@ -31,84 +34,56 @@ const FADV: [u32; 3] = [1, 2, 4];
 const WARM: f64 = 0.9;
 /// The device must have read so much of what was read or written, else nothing was cold.
 const LITTLE: f64 = 0.05;
-/// Length of a pass where passes continue each other,
-const LONG_PASS_BYTES: u64 = 8 << 20;
-/// and no more actions than this.
-const MAX_JOINED: usize = 32_768;
-/// A buffered call costs about as much as copying this.
-const CALL_BYTES: f64 = 4096.0;
-/// From this part of the files on, what was fetched is found again.
-const FILLED: f64 = 0.25;
-/// A share that counts as most.
-const MOSTLY: f64 = 0.5;
-/// Largest share of the time in calls on unknown files; the rest is compared with its own part of the program's time.
-const MAX_UNKNOWN: f64 = 0.6;
+/// From this many times the part of a file that is used on, each round goes to another part: devices and hosts cache.
+const ROOM: f64 = 2.0;
+/// A file that so many of the bytes go to or come from is the one that matters.
+const MOSTLY: f64 = 0.4;
+/// A thread with so much of the time in calls has all of it.
+const ALONE: f64 = 0.95;
+/// A share of the time that is worth a note.
+const MUCH: f64 = 0.01;
 
-/// The plan.
-pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
-    let pattern = &facts.profile.pattern;
-    if pattern.stretches.is_empty() {
-        return Err("the record has no recorded calls (they need root, and a run of more than about 20 ms)"
-            .to_owned());
-    }
-    let stretches = chosen(&pattern.stretches);
-    let steps: Vec<&Step> = stretches.iter().flat_map(|s| &s.steps).collect();
-    let mut builder = Builder::new(facts, &pattern.files, joined::ways(&stretches, &pattern.files));
-    for step in &steps {
-        builder.step(step);
-    }
-    let unknown = builder.unknown_ns as f64 / (builder.unknown_ns + builder.known_ns).max(1) as f64;
-    if unknown > MAX_UNKNOWN {
-        return Err(format!(
-            "the files of {:.0} % of the time in calls are not known, or are no regular files",
-            100.0 * unknown
-        ));
-    }
-    builder.finish(&steps, unknown)
-}
-
-/// Stretches that are replayed, in order of time: all, as far as an arm may be long.
-fn chosen(all: &[Stretch]) -> Vec<&Stretch> {
-    let mut left = MAX_ARM_NS;
-    let mut chosen: Vec<usize> = Vec::new();
-    // The longest first: those at the start of a run are short and see the program load.
-    let mut by_calls: Vec<usize> = (0..all.len()).collect();
-    by_calls.sort_by_key(|at| std::cmp::Reverse(all[*at].calls()));
-    for at in by_calls {
-        let length_ns = all[at].length_ns as f64;
-        if chosen.is_empty() || length_ns <= left {
-            left -= length_ns;
-            chosen.push(at);
-        }
-    }
-    chosen.sort_unstable();
-    chosen.into_iter().map(|at| &all[at]).collect()
-}
-
-/// Whether the second goes on where the first ends, in every respect.
-fn continued(first: &Action, second: &Action) -> bool {
-    let even = first.count == 1 || second.count == 1 || first.stride == second.stride;
-    let stride = if first.count > 1 { first.stride } else { second.stride };
-    even && (first.op, first.file, first.bytes) == (second.op, second.file, second.bytes)
-        && first.stride == stride
-        && first.at(first.count) == second.offset
-        && (first.think_ns - second.think_ns).abs() < 1.0
-        && first.count.checked_add(second.count).is_some()
-}
-
-/// So many calls are more than the start of a program.
-const MANY_CALLS: f64 = 1000.0;
-/// From this ratio of recorded shares of reads and writes on, the smaller one is made longer.
-const UNEVEN: f64 = 2.0;
+/// Files that the kernel answers itself.
+const KERNEL: [&str; 2] = ["/proc/", "/sys/"];
 
 /// Requests that are no larger are left as they are, however small their file.
 const LARGE_BYTES: u64 = 16 << 20;
 /// No call moves more (MAX_RW_COUNT of Linux, with pages of 4 KiB).
 const MAX_OF_A_CALL: u64 = 0x7fff_f000;
 
-/// Repairs look at each call of a pass; a record that was changed may hold any number of them. No pass of a second or two
-/// has as many.
+/// Repairs look at each call of a pass; a record that was changed may hold any number of them. No part of a record has as many.
 const MAX_CALLS: u64 = 1 << 24;
+
+/// The plan.
+pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
+    let (record, part) = recorded(facts)?;
+    let mut builder = Builder::new(facts, part);
+    let steps = builder.part(&part.steps);
+    let whole = steps.len() == part.steps.len();
+    builder.finish(record, steps, whole)
+}
+
+/// The record of every call, and its part for a replay.
+///
+/// # Errors
+/// There is none, as the end of a sentence.
+pub(super) fn recorded<'a>(facts: &Facts<'a>) -> Result<(&'a CompleteRecord, &'a Stretch), String> {
+    let pattern = &facts.profile.pattern;
+    pattern
+        .record
+        .as_ref()
+        .zip(pattern.stretches.first())
+        .ok_or_else(|| "it holds no record of every call of the program".to_owned())
+}
+
+/// A thread of the plan: one of the record, and after its last step the next that begins, for instance the next child of a shell.
+struct PlannedThread {
+    thread: u32,
+    /// Index of the last step of that thread.
+    last: usize,
+    /// Recorded time in calls.
+    time_ns: u64,
+}
 
 /// A plan that grows.
 struct Builder<'a> {
@@ -121,48 +96,81 @@ struct Builder<'a> {
     moments: HashMap<(u32, Option<u32>), Option<u32>>,
     /// Threads that open a file of the pattern.
     openers: HashMap<u32, Vec<u32>>,
-    /// Files of the pattern that are written, or made durable.
+    /// Files of the pattern that are read, written or made durable: a seek alone moves nothing.
+    moved: HashSet<u32>,
+    /// Those that are written, or made durable.
     written: HashSet<u32>,
     /// Where the last transfer on each file of the plan ended.
     ends: Vec<u64>,
-    /// Where it began, of files that had one.
-    begins: Vec<Option<u64>>,
-    /// Files, by their paths, of which pieces were seen that follow each other.
-    ways: HashMap<&'a str, Way>,
-    threads: Vec<u32>,
-    known_ns: u64,
-    unknown_ns: u64,
+    threads: Vec<PlannedThread>,
+    /// The last step of each thread of the record.
+    last_steps: HashMap<u32, usize>,
+    /// Index of the step that is added.
+    at: usize,
+    /// Time in the calls of the plan by kind, tracing included, and their number, in the same parts.
+    recorded: Parts,
+    recorded_calls: Parts,
+    /// Time in calls that are not replayed, because their file cannot be.
+    left_out_ns: u64,
+    /// By how much tracing lengthens a call, and the time before it.
+    in_call_ns: f64,
+    before_call_ns: f64,
 }
 
 impl<'a> Builder<'a> {
-    fn new(facts: &'a Facts<'a>, files: &'a [PatternFile], ways: HashMap<&'a str, Way>) -> Builder<'a> {
-        let steps = facts.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
+    fn new(facts: &'a Facts<'a>, part: &Stretch) -> Builder<'a> {
         let mut openers: HashMap<u32, Vec<u32>> = HashMap::new();
-        for step in steps.clone().filter(|s| s.kind == StepKind::Open) {
+        for step in part.steps.iter().filter(|s| s.kind == StepKind::Open) {
             let threads = step.file.map(|file| openers.entry(file).or_default());
             if let Some(threads) = threads.filter(|threads| !threads.contains(&step.thread)) {
                 threads.push(step.thread);
             }
         }
         let writes = |s: &&Step| matches!(s.kind, StepKind::Write | StepKind::Sync);
+        let moves = |s: &&Step| matches!(s.kind, StepKind::Read | StepKind::Write | StepKind::Sync);
+        let pattern = &facts.profile.pattern;
+        let record = pattern.record.as_ref();
+        let in_call_ns = record.and_then(|record| record.excess_ns).unwrap_or(0.0);
+        let calls = record.map_or(0, |record| record.calls);
+        let each_ns = facts.profile.observer.in_program_ns / (calls.max(1) as f64);
         Builder {
             facts,
-            files,
+            files: &pattern.files,
             plan: Plan { passes: 1, depth: 1, ..Plan::default() },
-            taken: vec![None; files.len()],
+            taken: vec![None; pattern.files.len()],
             moments: HashMap::new(),
             openers,
-            written: steps.filter(writes).filter_map(|s| s.file).collect(),
+            moved: part.steps.iter().filter(moves).filter_map(|s| s.file).collect(),
+            written: part.steps.iter().filter(writes).filter_map(|s| s.file).collect(),
             ends: Vec::new(),
-            begins: Vec::new(),
-            ways,
             threads: Vec::new(),
-            known_ns: 0,
-            unknown_ns: 0,
+            last_steps: part.steps.iter().enumerate().map(|(at, step)| (step.thread, at)).collect(),
+            at: 0,
+            recorded: Parts::default(),
+            recorded_calls: Parts::default(),
+            left_out_ns: 0,
+            in_call_ns,
+            before_call_ns: (each_ns - in_call_ns).max(0.0),
         }
     }
 
-    /// One step of the pattern; what steers nothing is left out.
+    /// Takes steps, as far as a replay may write. Returns those.
+    fn part<'s>(&mut self, steps: &'s [Step]) -> &'s [Step] {
+        let mut written = 0u64;
+        for (at, step) in steps.iter().enumerate() {
+            if step.kind == StepKind::Write {
+                written = written.saturating_add(step.bytes.saturating_mul(u64::from(step.count)));
+            }
+            if written > MAX_WRITTEN_BYTES && at > 0 {
+                return &steps[..at];
+            }
+            self.at = at;
+            self.step(step);
+        }
+        steps
+    }
+
+    /// One step of the record; what steers nothing is left out.
     fn step(&mut self, step: &Step) {
         let what = match step.kind {
             StepKind::Read => Op::Read { fresh: step.fresh },
@@ -173,9 +181,8 @@ impl<'a> Builder<'a> {
                 if self.is_made_for_a_moment(step.file)
                     && let Some(file) = self.file_of(step)
                 {
-                    self.push(step.thread, Action::one(Op::RecreateFile, file, 0, 0, step.gap_ns as f64));
+                    self.push(step, Action::one(Op::RecreateFile, file, 0, 0, 0.0));
                     self.ends[file as usize] = 0;
-                    self.known_ns += step.time_ns;
                 }
                 return;
             }
@@ -193,32 +200,23 @@ impl<'a> Builder<'a> {
             _ => return,
         };
         let Some(file) = self.file_of(step) else {
-            self.unknown_ns += step.time_ns;
+            self.left_out_ns += step.time_ns;
             return;
         };
-        self.known_ns += step.time_ns;
         let transfer = order::has_place(what);
-        let end = self.ends[file as usize];
         let count = step.count.max(1);
-        let place = match step.place {
-            Some(place) => place,
-            None if transfer => end,
-            None => 0,
+        let (offset, stride) = match step.place {
+            Some(place) => (place, step.stride),
+            // What appends at an offset that says nothing.
+            None if transfer => (self.ends[file as usize], i64::try_from(step.bytes).unwrap_or(0)),
+            None => (0, step.stride),
         };
-        let stride = match step.place {
-            None if transfer => i64::try_from(step.bytes).unwrap_or(0),
-            _ => step.stride,
-        };
-        let think_ns = step.gap_ns as f64 / f64::from(count);
-        let place = if transfer { self.joined(step, file).unwrap_or(place) } else { place };
         let action =
-            Action { op: what, file, offset: place, bytes: self.bytes(step, file), count, stride, think_ns };
+            Action { op: what, file, offset, bytes: self.bytes(step, file), count, stride, think_ns: 0.0 };
         if transfer {
-            let last = action.at(count - 1);
-            self.begins[file as usize] = Some(last);
-            self.ends[file as usize] = last.saturating_add(step.bytes);
+            self.ends[file as usize] = action.at(count - 1).saturating_add(step.bytes);
         }
-        self.push(step.thread, action);
+        self.push(step, action);
     }
 
     /// What a call moves: who asks for far more than a file has does not get it, and needs no memory for it here.
@@ -228,30 +226,37 @@ impl<'a> Builder<'a> {
         if step.kind == StepKind::Read && file.identity.is_some() { step.bytes.min(most) } else { step.bytes }
     }
 
-    /// Where the next piece of a file begins that is gone through in one way; `None` of others, and of the first piece.
-    fn joined(&self, step: &Step, file: u32) -> Option<u64> {
-        let path = self.files.get(step.file? as usize)?.path.as_str();
-        let begin = self.begins[file as usize]?;
-        match self.ways.get(path)? {
-            Way::On => Some(self.ends[file as usize]),
-            // Not beyond the front.
-            Way::Back => {
-                let whole = step.bytes.saturating_mul(u64::from(step.count.max(1)));
-                begin.checked_sub(whole).map(|front| front + whole - step.bytes)
-            }
-        }
+    /// Adds the calls of a step, with the program's own time before each.
+    fn push(&mut self, step: &Step, action: Action) {
+        let calls = f64::from(action.count.max(1));
+        let think_ns = (step.gap_ns as f64 / calls - self.before_call_ns).max(0.0);
+        *self.recorded.of(action.op) += step.time_ns as f64;
+        *self.recorded_calls.of(action.op) += calls;
+        let at = self.thread(step.thread);
+        self.threads[at].time_ns = self.threads[at].time_ns.saturating_add(step.time_ns);
+        self.plan.threads[at].push(Action { think_ns, ..action });
     }
 
-    fn push(&mut self, thread: u32, action: Action) {
-        let at = match self.threads.iter().position(|t| *t == thread) {
-            Some(at) => at,
-            None => {
-                self.threads.push(thread);
-                self.plan.threads.push(Vec::new());
-                self.threads.len() - 1
-            }
-        };
-        self.plan.threads[at].push(action);
+    /// The thread of the plan for one of the record.
+    fn thread(&mut self, thread: u32) -> usize {
+        if let Some(known) = self.threads.iter().position(|t| t.thread == thread) {
+            return known;
+        }
+        let last = self.last_steps.get(&thread).copied().unwrap_or(usize::MAX);
+        if let Some(over) = self.threads.iter().position(|t| t.last < self.at) {
+            let planned = &mut self.threads[over];
+            (planned.thread, planned.last) = (thread, last);
+            return over;
+        }
+        self.threads.push(PlannedThread { thread, last, time_ns: 0 });
+        self.plan.threads.push(Vec::new());
+        self.threads.len() - 1
+    }
+
+    /// Whether one thread of the plan has nearly all of the time in calls.
+    fn has_one_thread(&self) -> bool {
+        let times = self.threads.iter().map(|t| t.time_ns as f64);
+        times.clone().fold(0.0, f64::max) >= ALONE * times.sum::<f64>()
     }
 
     /// Whether a file was made when it was opened, written, and is there no more under its name: a journal, most often.
@@ -302,7 +307,6 @@ impl<'a> Builder<'a> {
     fn add(&mut self, file: PlanFile) -> u32 {
         self.plan.files.push(file);
         self.ends.push(0);
-        self.begins.push(None);
         self.plan.files.len() as u32 - 1
     }
 
@@ -312,7 +316,7 @@ impl<'a> Builder<'a> {
         if let Some(known) = *self.taken.get(index)? {
             return known;
         }
-        let planned = self.planned_at(index);
+        let planned = self.planned_at(index).filter(|_| self.moved.contains(&(index as u32)));
         // What a program opens again, with its flags seen once and once not, is one file.
         let same = |file: &PlanFile| {
             let alike = |known: &PlanFile| {
@@ -374,8 +378,9 @@ impl<'a> Builder<'a> {
     fn planned(&self, file: &PatternFile) -> Option<PlanFile> {
         let flags = file.flags.unwrap_or(0);
         let sink = matches!(file.path.as_str(), "/dev/null" | "/dev/zero");
-        let regular =
-            file.kind == "regular" && file.path.starts_with('/') && !file.path.ends_with(" (deleted)");
+        let on_disk =
+            file.path.starts_with('/') && !KERNEL.iter().any(|folder| file.path.starts_with(folder));
+        let regular = file.kind == "regular" && on_disk && !file.path.ends_with(" (deleted)");
         (sink || regular).then(|| PlanFile {
             file_system: self.file_system(file),
             identity: file.identity,
@@ -386,35 +391,136 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Roles, states, passes, and the program's own time.
-    fn finish(mut self, steps: &[&Step], unknown: f64) -> Result<Baseline, String> {
+    /// Roles, states, and the program's time.
+    fn finish(mut self, record: &CompleteRecord, steps: &[Step], whole: bool) -> Result<Baseline, String> {
         if self.plan.calls() == 0 {
             return Err("no recorded call is on a regular file".to_owned());
         }
-        let stretched = self.balance(steps);
+        if self.plan.calls() > MAX_CALLS {
+            return Err(format!(
+                "the record has more than {MAX_CALLS} calls, which is the limit of a replay"
+            ));
+        }
         self.place_buffers(steps);
-        let mut most_passes = f64::INFINITY;
+        let from_start = record.from_ns == 0;
         for at in 0..self.plan.files.len() {
-            most_passes = most_passes.min(self.settle(at)?);
+            self.settle(at, from_start)?;
         }
-        let transfers = |steps: &[&Step], of: fn(&Step) -> f64| -> f64 {
-            let times = |s: &&Step| match s.kind {
-                StepKind::Read => stretched.0,
-                StepKind::Write => stretched.1,
-                _ => 0.0,
-            };
-            steps.iter().map(|s| times(s) * f64::from(s.count.max(1)) * of(s)).sum()
+        self.add_ends_of_moments();
+        let (recorded, calls) = (self.recorded, self.recorded_calls.sum_ns());
+        let without = |time_ns: f64, calls: f64| (time_ns - calls * self.in_call_ns).max(0.0);
+        let parts = Parts {
+            reads_ns: without(recorded.reads_ns, self.recorded_calls.reads_ns),
+            writes_ns: without(recorded.writes_ns, self.recorded_calls.writes_ns),
+            syncs_ns: without(recorded.syncs_ns, self.recorded_calls.syncs_ns),
+            metadata_ns: without(recorded.metadata_ns, self.recorded_calls.metadata_ns),
         };
-        let io = &self.facts.profile.io;
-        let all = io.read_calls.zip(io.write_calls).map_or(0.0, |(r, w)| (r + w) as f64);
-        let all_bytes = io.read_bytes.zip(io.written_bytes).map_or(0.0, |(r, w)| (r + w) as f64);
-        let (seen, seen_bytes) = (transfers(steps, |_| 1.0), transfers(steps, |s| s.bytes as f64));
-        if seen < 1.0 || all < 1.0 {
-            return Err("the number of the program's calls is not known".to_owned());
+        let (all_ns, all_calls) = self.whole_run(record);
+        // Both are sums over the same kinds of steps, so a whole record has scale 1.
+        let scale = (all_calls / calls.max(1.0)).max(1.0);
+        let times = (all_ns / recorded.sum_ns().max(1.0)).max(1.0);
+        let program_io_ns = if self.has_one_thread() {
+            parts.sum_ns() * times
+        } else {
+            // Of threads that wait at the same time each instant counts once.
+            wall_ns(self.facts, &self.operations())
+        };
+        let notes = self.notes(record, parts.sum_ns() * times, steps, whole);
+        let recorded = Some(parts);
+        Ok(Baseline { plan: self.plan, scale, program_io_ns, recorded, overhead: 0.0, notes })
+    }
+
+    /// What is replayed, of which record, and what is not.
+    fn notes(&self, record: &CompleteRecord, program_ns: f64, steps: &[Step], whole: bool) -> Vec<String> {
+        let mut notes = Vec::new();
+        let part: u64 = steps.iter().map(|s| u64::from(s.count)).sum();
+        let all: u64 = record.totals.iter().map(|total| total.calls).sum();
+        if part < all || !whole {
+            notes.push(format!(
+                "replayed: {} of {} recorded calls on files, from {} after the start on, without a gap; the rest of the run is \
+                 taken to gain as much",
+                count(part),
+                count(all),
+                time(record.from_ns as f64)
+            ));
         }
-        // Calls weigh by what they cost: a program that reads by the megabyte made more calls while it was started.
-        let weight = |calls: f64, bytes: f64| calls * CALL_BYTES + bytes;
-        let scale = (weight(all, all_bytes) / weight(seen, seen_bytes)).max(1.0);
+        if record.missing > 0 {
+            notes.push(format!(
+                "the record is complete up to {} after the start: then its room was full, and {} system calls are missing",
+                time(record.length_ns as f64),
+                count(record.missing)
+            ));
+        }
+        if record.excess_ns.is_none() {
+            notes.push(
+                "what recording adds to each call could not be measured, and is in the recorded times"
+                    .to_owned(),
+            );
+        }
+        let left_out = self.left_out_ns as f64;
+        if left_out > MUCH * (left_out + self.recorded.sum_ns()) {
+            notes.push(format!(
+                "not replayed: {} in calls on pipes, sockets and files that are gone or have no path",
+                time(left_out)
+            ));
+        }
+        if let Some(calls) = &self.facts.profile.calls {
+            let names = calls.calls.iter().filter(|c| NOT_REPLAYED.contains(&c.name.as_str()));
+            let time_ns: f64 = names.map(|c| c.time_ns as f64).sum();
+            if time_ns > MUCH * (time_ns + program_ns) {
+                notes.push(format!(
+                    "not replayed: {} in opens, closes, stat and other calls that work on names, or move bytes between files",
+                    time(time_ns)
+                ));
+            }
+        }
+        if self.plan.files.iter().any(|f| f.shift_bytes > 0) {
+            notes.push(
+                "each round reads another part of the file, at the same distances: hosts and devices cache"
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+
+    /// Time and calls of the whole record in the kinds of steps that are replayed, tracing included.
+    fn whole_run(&self, record: &CompleteRecord) -> (f64, f64) {
+        let replayed = |total: &&StepTotal| {
+            let step = Step { kind: total.kind, file: total.file, ..Step::default() };
+            match total.kind {
+                StepKind::Read | StepKind::Write | StepKind::Seek | StepKind::Sync => self.takes_part(&step),
+                StepKind::Open => self.is_made_for_a_moment(total.file),
+                StepKind::Advise => self.plan.any(|a| a.op == Op::FadviseDontNeed) && self.takes_part(&step),
+                _ => false,
+            }
+        };
+        let totals = record.totals.iter().filter(replayed);
+        totals.fold((0.0, 0.0), |(time, calls), t| (time + t.time_ns as f64, calls + t.calls as f64))
+    }
+
+    /// Whether steps on a file are in the plan, whichever thread made them.
+    fn takes_part(&self, step: &Step) -> bool {
+        let of_a_moment =
+            || self.moments.iter().any(|((file, _), at)| Some(*file) == step.file && at.is_some());
+        self.known(step).is_some() || of_a_moment()
+    }
+
+    /// A file that is made for a moment is made anew in one call of the replay, which removes the one before; the program closes
+    /// and removes it in calls without a step. Their recorded time belongs to it.
+    fn add_ends_of_moments(&mut self) {
+        let made = self.plan.actions().filter(|a| a.op == Op::RecreateFile).count() as f64;
+        let Some(calls) = self.facts.profile.calls.as_ref().filter(|_| made > 0.0) else { return };
+        let all = calls.calls.iter().filter(|c| ["unlink", "unlinkat"].contains(&c.name.as_str()));
+        let (time_ns, all) =
+            all.fold((0.0, 0.0), |(time, all), c| (time + c.time_ns as f64, all + c.calls as f64));
+        if all > 0.0 {
+            self.recorded.metadata_ns += time_ns * (made / all).min(1.0);
+            self.recorded_calls.metadata_ns += made.min(all);
+        }
+    }
+
+    /// The operations of the account that the plan carries out.
+    fn operations(&self) -> Vec<Operation> {
         let mut operations = vec![Operation::Read, Operation::Write];
         if self.plan.any(|a| matches!(a.op, Op::Fsync { .. })) {
             operations.push(Operation::Sync);
@@ -428,42 +534,16 @@ impl<'a> Builder<'a> {
         if self.plan.any(|a| a.op == Op::Read { fresh: true }) {
             operations.extend([Operation::Map, Operation::Fault]);
         }
-        let entering = self.facts.entering_wall_ns();
-        let program_io_ns = (wall_ns(self.facts, &operations) + entering) * (1.0 - unknown);
-        if self.plan.calls() > MAX_CALLS {
-            return Err(format!(
-                "the record has more than {MAX_CALLS} calls, which is the limit of a replay"
-            ));
-        }
-        // Tracing is in the gaps, and so are calls that are not replayed: the account knows the own time.
-        let own = own_ns(self.facts) / scale;
-        let gaps = self.plan.think_ns();
-        let part = if gaps > 0.0 { (own / gaps).min(1.0) } else { 0.0 };
-        self.plan.threads.iter_mut().flatten().for_each(|a| a.think_ns *= part);
-        let threads = self.plan.threads.len().max(1) as f64;
-        let pass_ns = program_io_ns / scale + own / threads;
-        let written = self.plan.bytes(|d| d == Op::Write).max(1);
-        let most = most_passes.min(scale).min((MAX_WRITTEN_BYTES / written) as f64);
-        self.plan.passes = passes_of(if self.fills_the_cache() { MAX_ARM_NS } else { ARM_NS }, pass_ns, most);
-        let times = self.lengthen();
-        let scale = scale / (times * f64::from(self.plan.passes));
-        let mut notes = Vec::new();
-        if unknown > 0.01 {
-            notes.push(format!(
-                "{:.0} % of the time in calls is on files that are not replayed",
-                100.0 * unknown
-            ));
-        }
-        Ok(Baseline { plan: self.plan, scale, program_io_ns, overhead: 0.0, notes })
+        operations
     }
 
     /// Puts the memory of each file's calls where the program has it.
-    fn place_buffers(&mut self, steps: &[&Step]) {
+    fn place_buffers(&mut self, steps: &[Step]) {
         for at in 0..self.plan.files.len() {
             let of = |s: &Step| self.known(s) == Some(at as u32);
-            let moves = |s: &&&Step| of(s) && matches!(s.kind, StepKind::Read | StepKind::Write);
+            let moves = |s: &&Step| of(s) && matches!(s.kind, StepKind::Read | StepKind::Write);
             let most = steps.iter().filter(moves).map(|s| s.bytes).max().unwrap_or(0);
-            let seen = buffer_offset(steps.iter().filter(moves).copied());
+            let seen = buffer_offset(steps.iter().filter(moves));
             let file = &mut self.plan.files[at];
             // What is not known of direct requests begins at a page: elsewhere they would be refused.
             let unknown = if file.direct { 0 } else { buffers::usual(most) };
@@ -471,156 +551,50 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A program that reads in one part of its run and writes in another is not seen equally long in both: runs of calls
-    /// in order are made longer in that direction of which less was seen. Returns how many times, of reads and of writes.
-    fn balance(&mut self, steps: &[&Step]) -> (f64, f64) {
-        let io = &self.facts.profile.io;
-        let seen = |kind: StepKind| -> f64 {
-            steps.iter().filter(|s| s.kind == kind).map(|s| f64::from(s.count.max(1))).sum()
-        };
-        let part = |all: Option<u64>, kind: StepKind| {
-            let (all, seen) = (all.unwrap_or(0) as f64, seen(kind));
-            (all >= MANY_CALLS && seen >= 1.0).then_some(all / seen)
-        };
-        let (Some(reads), Some(writes)) =
-            (part(io.read_calls, StepKind::Read), part(io.write_calls, StepKind::Write))
-        else {
-            return (1.0, 1.0);
-        };
-        let ratio = (reads / writes).max(writes / reads);
-        if ratio < UNEVEN {
-            return (1.0, 1.0);
-        }
-        let short = |what: Op| match what {
-            Op::Read { .. } => reads > writes,
-            Op::Write => writes > reads,
-            _ => false,
-        };
-        let in_order = |a: &Action| a.count > 1 && u64::try_from(a.stride) == Ok(a.bytes);
-        let calls = |picked: &dyn Fn(&Action) -> bool| -> f64 {
-            self.plan.actions().filter(|a| picked(a)).map(|a| f64::from(a.count)).sum()
-        };
-        let all = calls(&|a| short(a.op));
-        let runs = calls(&|a| short(a.op) && in_order(a));
-        // What is no run in order is made no longer, and then nothing is.
-        if runs < MOSTLY * all {
-            return (1.0, 1.0);
-        }
-        let longer = |a: &Action| (f64::from(a.count) * ratio).min(f64::from(u32::MAX / 2)) as u32;
-        for action in self.plan.threads.iter_mut().flatten().filter(|a| short(a.op) && in_order(a)) {
-            action.count = longer(action);
-        }
-        if reads > writes { (ratio, 1.0) } else { (1.0, ratio) }
-    }
-
-    /// Whether so much was fetched of files that were not cached that the program's later calls find what came with earlier
-    /// ones: the beginning of a run is then no picture of all of it.
-    fn fills_the_cache(&self) -> bool {
-        let fetched = self.facts.profile.io.device_read_bytes.unwrap_or(0) as f64;
-        let cold = |f: &&PlanFile| f.role == Role::User && f.state == State::Cold && !f.direct;
-        let hold: u64 = self.plan.files.iter().filter(cold).map(|f| f.size_bytes).sum();
-        hold > 0 && fetched > FILLED * hold as f64
-    }
-
-    /// Makes one long pass of several that continue each other, so that a repair finds enough to merge. Returns how many.
-    fn lengthen(&mut self) -> f64 {
-        let [actions] = self.plan.threads.as_slice() else { return 1.0 };
-        let continues = (0..).zip(&self.plan.files).all(|(index, file)| {
-            let of: Vec<&Action> =
-                actions.iter().filter(|a| a.file == index && order::has_place(a.op)).collect();
-            file.role == Role::Sink || of.is_empty() || order::order(&of) == Order::Sequential
-        });
-        let bytes = self.plan.bytes(|d| matches!(d, Op::Read { .. } | Op::Write)).max(1);
-        let room = (MAX_JOINED / actions.len().max(1)) as u64;
-        let times = LONG_PASS_BYTES.div_ceil(bytes).min(room).min(u64::from(self.plan.passes));
-        let Ok(times) = u32::try_from(times) else { return 1.0 };
-        if !continues || times < 2 || self.plan.any(|a| matches!(a.op, Op::Fsync { .. })) {
-            return 1.0;
-        }
-        let mut joined: Vec<Action> = Vec::new();
-        for pass in 0..u64::from(times) {
-            for action in actions {
-                let shift = self.plan.files.get(action.file as usize).map_or(0, |f| f.shift_bytes);
-                let action = Action { offset: action.offset.saturating_add(pass * shift), ..*action };
-                match joined.last_mut() {
-                    Some(last) if continued(last, &action) => last.count += action.count,
-                    _ => joined.push(action),
-                }
-            }
-        }
-        self.plan.threads = vec![joined];
-        let files = self.plan.files.iter_mut();
-        files.for_each(|f| f.shift_bytes = f.shift_bytes.saturating_mul(u64::from(times)));
-        self.plan.passes = (f64::from(self.plan.passes) / f64::from(times)).round().max(1.0) as u32;
-        f64::from(times)
-    }
-
-    /// Decides how a file takes part. Returns how many passes over it see new places.
-    fn settle(&mut self, at: usize) -> Result<f64, String> {
+    /// Decides how a file takes part. `from_start`: the part begins with the run.
+    fn settle(&mut self, at: usize, from_start: bool) -> Result<(), String> {
         let index = at as u32;
         let actions: Vec<&Action> =
             self.plan.actions().filter(|a| a.file == index && order::has_place(a.op)).collect();
         if self.plan.files[at].role == Role::Sink {
-            return Ok(f64::INFINITY);
+            return Ok(());
         }
         if self.plan.any(|a| a.file == index && a.op == Op::RecreateFile) {
             // Each of them begins empty, and goes with the next.
             let file = &mut self.plan.files[at];
-            (file.role, file.state, file.size_bytes, file.shift_bytes) =
-                (Role::ScratchEmpty, State::Warm, 0, 0);
-            return Ok(f64::INFINITY);
+            (file.role, file.state, file.size_bytes) = (Role::ScratchEmpty, State::Warm, 0);
+            return Ok(());
         }
         let written = self.plan.any(|a| a.file == index && matches!(a.op, Op::Write | Op::Fsync { .. }));
-        let order = order::order(&actions);
         let (low, high) = order::extent(&actions).unwrap_or((0, 0));
-        let requests: u64 = actions.iter().map(|a| u64::from(a.count)).sum();
-        let mean = actions.iter().map(|a| a.bytes * u64::from(a.count)).sum::<u64>() / requests.max(1);
-        let file = &self.plan.files[at];
-        let facts = self.facts;
-        let io = &facts.profile.io;
-        let fetched = io.device_read_bytes.unwrap_or(0) as f64;
-        let moved = io.read_bytes.unwrap_or(0) as f64;
-        let used: Option<&FileUse> = facts.profile.files.iter().find(|f| f.path == file.path);
-        let cached = used.and_then(|u| u.cached_before).unwrap_or(0.0);
         let reads = actions.iter().any(|a| matches!(a.op, Op::Read { .. }));
-        // Parts of blocks that were there before are read before they are written.
-        let fetched_alone =
-            !reads && cached < WARM && fetched > MOSTLY * io.written_bytes.unwrap_or(0) as f64;
-        // Stretches show a part of what was written: whether it was all of the file, the sums tell.
-        let all_of_it = io.written_bytes.unwrap_or(0) as f64 >= MOSTLY * file.size_bytes as f64;
-        let appended = match order {
-            Order::Sequential => !reads,
-            Order::Forward => !reads && all_of_it && !fetched_alone,
-            _ => false,
-        };
+        let file = &self.plan.files[at];
+        // Made or emptied when it was opened; or only appended to.
+        let appended = order::order(&actions) == Order::Sequential && !reads;
+        let begins_empty = appended || (from_start && self.was_made(&file.path));
         let role = match written {
             false => Role::User,
-            true if appended => Role::ScratchEmpty,
+            true if begins_empty => Role::ScratchEmpty,
             true => Role::ScratchFull,
         };
-        let cold = match role {
-            Role::User => fetched > LITTLE * moved && cached < WARM,
-            _ => fetched > LITTLE * io.written_bytes.unwrap_or(0) as f64 && cached < WARM,
+        let moved = |picked: &dyn Fn(&Action) -> bool| -> f64 {
+            let of = |a: &Action| a.bytes as f64 * f64::from(a.count);
+            self.plan.actions().filter(|a| order::has_place(a.op) && picked(a)).map(of).sum()
         };
+        let share = moved(&|a| a.file == index) / moved(&|_| true).max(1.0);
+        // A library that is loaded with the program, for instance, is beside the matter.
+        let matters = share >= LITTLE;
+        let cold = matters && self.was_cold(&file.path, role);
         let mut size = file.size_bytes;
-        if role == Role::User && size == 0 {
+        if role == Role::User && size == 0 && matters {
             return Err(format!("`{}` is gone or empty and cannot be read again", file.path));
         }
         if role == Role::ScratchFull {
             size = size.max(high).next_multiple_of(PAGE).min(MAX_WRITTEN_BYTES);
         }
-        let (shift, mut fit) = order::shift(&actions, size);
-        if role == Role::ScratchEmpty || !cold {
-            fit = f64::INFINITY;
-        }
-        // A hint is in no record where it was given before the recording began: what reached the device shows it.
-        let unasked = file.advice == Advice::Normal && cold && !file.direct;
-        let asked = (mean.next_multiple_of(PAGE) + PAGE) as f64;
-        let alone = facts.device_read_bytes_mean().is_some_and(|device| device <= 1.25 * asked);
+        let (shift, fit) = order::shift(&actions, size);
+        let shift = if role == Role::User && fit >= ROOM && share >= MOSTLY { shift } else { 0 };
         let file = &mut self.plan.files[at];
-        if unasked && alone && mean < 32 * PAGE && order != Order::Backward && role == Role::User {
-            file.advice = Advice::Random;
-        }
         file.role = role;
         file.state = if cold { State::Cold } else { State::Warm };
         file.size_bytes = size;
@@ -631,9 +605,61 @@ impl<'a> Builder<'a> {
             let actions = self.plan.threads.iter_mut().flatten();
             actions.filter(|a| a.file == index).for_each(|a| a.offset = a.offset.saturating_sub(base));
         }
-        Ok(fit)
+        Ok(())
+    }
+
+    /// Whether the program made a file, or emptied it when it opened it.
+    fn was_made(&self, path: &str) -> bool {
+        let empties = |flags: u32| flags & O_TRUNC != 0 || flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL;
+        self.files.iter().any(|file| file.path == path && file.flags.is_some_and(empties))
+    }
+
+    /// Whether a file was not cached at first, and its bytes came from the device.
+    fn was_cold(&self, path: &str, role: Role) -> bool {
+        let io = &self.facts.profile.io;
+        let used = self.facts.profile.files.iter().find(|f| f.path == path);
+        let cached = used.and_then(|u| u.cached_before).unwrap_or(0.0);
+        let moved = if role == Role::User { io.read_bytes } else { io.written_bytes }.unwrap_or(0);
+        let fetched = io.device_read_bytes.unwrap_or(0);
+        fetched as f64 > LITTLE * moved as f64 && cached < WARM
     }
 }
+
+/// Calls on files that no plan holds.
+const NOT_REPLAYED: [&str; 32] = [
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "close",
+    "stat",
+    "lstat",
+    "fstat",
+    "newfstatat",
+    "statx",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "readlink",
+    "readlinkat",
+    "getdents",
+    "getdents64",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "link",
+    "linkat",
+    "truncate",
+    "ftruncate",
+    "fallocate",
+    "sendfile",
+    "copy_file_range",
+    "splice",
+    "sync",
+    "syncfs",
+];
 
 #[cfg(test)]
 #[path = "journal_tests.rs"]

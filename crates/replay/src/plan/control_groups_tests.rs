@@ -2,12 +2,11 @@
 
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{
-    CallPattern, FileIdentity, GroupLimit, Limited, LimitedGroup, PatternFile, Step, StepKind, Stretch,
-};
+use iowhy_core::profile::{FileIdentity, GroupLimit, Limited, LimitedGroup, PatternFile, Step, StepKind};
 use iowhy_core::replay::{Action, Op, Placed, Plan, PlanFile, Role, State};
 
 use super::super::recorded::baseline;
+use super::super::tests::recorded;
 use super::*;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
@@ -45,14 +44,13 @@ fn passes(groups: Vec<LimitedGroup>) -> Run {
         flags: Some(0),
         identity: Some(identity),
     };
-    let stretch = Stretch { length_ns: 11_000_000, steps: vec![step] };
     Run::new(2.0)
         .io((8192, 2048 * MIB), (0, 0))
         .device_read(2048 * MIB)
         .wait(Operation::Read, Wait::DeviceRead, 0.8)
         .busy(Operation::User, Layer::Program, 0.2)
         .with(|p| {
-            p.pattern = CallPattern { files: vec![of], stretches: vec![stretch] };
+            p.pattern = recorded(vec![of], vec![step], 200);
             p.groups = groups;
         })
 }
@@ -65,7 +63,7 @@ fn run_facts() -> RunFacts {
 fn a_run_without_limits_is_replayed_where_we_are() {
     let found = passes(Vec::new()).facts(baseline).unwrap();
     assert_eq!((found.plan.placed, found.plan.files[0].state), (None, State::Cold));
-    assert!(found.notes.is_empty());
+    assert!(found.notes.iter().all(|note| !note.contains("replayed inside")), "{:?}", found.notes);
 }
 
 #[test]
@@ -121,41 +119,6 @@ fn a_limit_of_a_disk_is_left_and_the_others_stay() {
     let now = repaired(FindingId::Throttled, &plan, &run_facts()).unwrap();
     assert_eq!(now.plan.placed.unwrap().outside, ["/cg/a"]);
     assert!(now.how.starts_with("without the limits of `/cg/a`"), "{}", now.how);
-}
-
-#[test]
-fn stretches_in_order_are_joined_and_others_stay() {
-    let disk = || vec![group("/cg/blkio/a", vec![limit(Limited::Disk, "/cg/blkio/a")])];
-    let stretch = |place: u64, stride: i64| Stretch {
-        length_ns: 11_000_000,
-        steps: vec![Step {
-            kind: StepKind::Read,
-            file: Some(0),
-            place: Some(place),
-            bytes: 65_536,
-            count: 40,
-            stride,
-            time_ns: 10_000_000,
-            ..Step::default()
-        }],
-    };
-    let places = |groups, stride| -> Vec<u64> {
-        let run = passes(groups)
-            .with(|p| p.pattern.stretches = vec![stretch(128 * MIB, stride), stretch(8 * MIB, stride)]);
-        run.facts(baseline).unwrap().plan.actions().map(|a| a.offset).collect()
-    };
-    let step = 40 * 65_536;
-    // Joined, and then lengthened by passes that go on: one run of calls.
-    for groups in [disk(), Vec::new()] {
-        let run = passes(groups)
-            .with(|p| p.pattern.stretches = vec![stretch(128 * MIB, 65_536), stretch(8 * MIB, 65_536)]);
-        let plan = run.facts(baseline).unwrap().plan;
-        let [all] = plan.threads[0].as_slice() else { panic!("{:?}", plan.threads) };
-        assert_eq!((all.offset, all.stride), (128 * MIB, 65_536));
-        assert_eq!(plan.files[0].shift_bytes, u64::from(all.count) * 65_536);
-        assert_eq!(u64::from(all.count) * 65_536 % (2 * step), 0);
-    }
-    assert_eq!(places(disk(), 131_072)[..2], [128 * MIB, 8 * MIB], "gaps of the program's own are kept");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 
 /// Planned duration of one run of an arm.
-pub(super) const ARM_NS: f64 = 3e8;
+const ARM_NS: f64 = 3e8;
 /// Longest planned duration of the baseline.
 pub(super) const MAX_ARM_NS: f64 = 1.2e9;
 const MAX_PASSES: u32 = 5000;
@@ -36,11 +36,6 @@ fn with_queueing(facts: &Facts<'_>) -> f64 {
 
 /// Passes that make a plan take about [`ARM_NS`] where one takes `pass_ns`.
 pub(super) fn passes(pass_ns: f64, most: f64) -> u32 {
-    passes_of(ARM_NS, pass_ns, most)
-}
-
-/// Passes that make a plan take about `arm_ns`.
-pub(super) fn passes_of(arm_ns: f64, pass_ns: f64, most: f64) -> u32 {
-    let wanted = (arm_ns / pass_ns.max(1.0)).ceil();
+    let wanted = (ARM_NS / pass_ns.max(1.0)).ceil();
     wanted.clamp(1.0, most.clamp(1.0, f64::from(MAX_PASSES))) as u32
 }

@@ -1,5 +1,5 @@
-//! Bounds what a replay writes to a third of the free space, so that nobody runs out of it. A plan that would write more
-//! makes fewer passes, or only the first part of one.
+//! Bounds what a replay writes to a third of the free space, so that nobody runs out of it. A plan that would write more is
+//! refused: a shorter one would be another run.
 
 use iowhy_core::replay::{Action, Op, Plan, Role, Room};
 use iowhy_core::units::Bytes;
@@ -8,54 +8,15 @@ use super::baseline::Baseline;
 
 /// Share of the free space for a replay: 1/N.
 const PART: u64 = 3;
-/// Smallest share of a pass that stands for the run.
-const MIN_SHARE: f64 = 0.02;
 const BLOCK: u64 = 4096;
 
-/// The baseline within the free space beside each file.
+/// The baseline, if it stays within the free space beside each file.
 ///
 /// # Errors
 /// There is too little, as the end of a sentence.
 pub(crate) fn within(baseline: Baseline, room: impl Fn(&str) -> Option<Room>) -> Result<Baseline, String> {
     let systems = systems(&baseline.plan, room);
-    let fits = |plan: &Plan| fits(plan, &systems);
-    if fits(&baseline.plan) {
-        return Ok(baseline);
-    }
-    let passes = baseline.plan.passes.max(1);
-    let mut plan = Plan { passes: 1, ..baseline.plan.clone() };
-    if fits(&plan) {
-        let (mut low, mut high) = (1, passes);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            plan.passes = middle;
-            if fits(&plan) { low = middle } else { high = middle }
-        }
-        plan.passes = low;
-    } else {
-        let mut part = 0.5;
-        let whole = plan.clone();
-        loop {
-            plan = beginning(&whole, part);
-            if fits(&plan) && plan.calls() > 0 {
-                break;
-            }
-            part *= 0.8;
-            if part < MIN_SHARE {
-                return Err(too_little(&baseline, &systems));
-            }
-        }
-    }
-    let made = |plan: &Plan| plan.calls() as f64 * f64::from(plan.passes.max(1));
-    let scale = baseline.scale * made(&baseline.plan) / made(&plan);
-    let mut notes = baseline.notes;
-    notes.push("the replay writes less than the program because free space is short".to_owned());
-    Ok(Baseline { plan, scale, notes, ..baseline })
-}
-
-/// Whether a plan stays within the free space.
-pub(super) fn allows(plan: &Plan, room: impl Fn(&str) -> Option<Room>) -> bool {
-    fits(plan, &systems(plan, room))
+    if fits(&baseline.plan, &systems) { Ok(baseline) } else { Err(too_little(&baseline, &systems)) }
 }
 
 /// Scratch files, by file system.
@@ -109,25 +70,6 @@ fn written(plan: &Plan, file: u32) -> u64 {
     extent.min(blocks)
 }
 
-/// The first calls of each thread.
-fn beginning(plan: &Plan, part: f64) -> Plan {
-    let thread = |actions: &Vec<Action>| {
-        let calls: u64 = actions.iter().map(|a| u64::from(a.count)).sum();
-        let mut left = (calls as f64 * part).ceil() as u64;
-        let mut kept = Vec::new();
-        for action in actions {
-            let count = u64::from(action.count).min(left) as u32;
-            if count == 0 {
-                break;
-            }
-            left -= u64::from(count);
-            kept.push(Action { count, ..*action });
-        }
-        kept
-    };
-    Plan { threads: plan.threads.iter().map(thread).collect(), ..plan.clone() }
-}
-
 #[cfg(test)]
 mod tests {
     use iowhy_core::replay::PlanFile;
@@ -153,7 +95,7 @@ mod tests {
         };
         let plan =
             Plan { files: vec![file], threads: vec![vec![write]], passes, depth: 1, ..Plan::default() };
-        Baseline { plan, scale: 2.0, program_io_ns: 1e9, overhead: 0.0, notes: Vec::new() }
+        Baseline { plan, scale: 2.0, program_io_ns: 1e9, recorded: None, overhead: 0.0, notes: Vec::new() }
     }
 
     fn bound(baseline: Baseline, free_mib: u64) -> Result<Baseline, String> {
@@ -171,20 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn passes_and_then_calls_are_left_out_and_the_scale_follows() {
-        let fewer = bound(baseline(Role::ScratchEmpty, 10, 4), 95).unwrap();
-        assert_eq!((fewer.plan.passes, fewer.plan.calls()), (3, 10));
-        assert!((fewer.scale - 2.0 * 4.0 / 3.0).abs() < 1e-9 && fewer.notes.len() == 1);
-        let part = bound(baseline(Role::ScratchEmpty, 100, 2), 90).unwrap();
-        let (calls, written) = (part.plan.calls(), part.plan.bytes(|d| d == Op::Write));
-        assert!(part.plan.passes == 1 && calls > 10 && written <= 30 * MIB, "{calls}");
-        assert!((part.scale * calls as f64 - 2.0 * 200.0).abs() < 1e-6);
-    }
-
-    #[test]
     fn too_little_room_is_told_with_the_place() {
         for (plan, free) in
-            [(baseline(Role::ScratchEmpty, 100, 1), 1), (baseline(Role::ScratchFull, 1, 1), 20)]
+            [(baseline(Role::ScratchEmpty, 10, 4), 95), (baseline(Role::ScratchFull, 1, 1), 20)]
         {
             let why = bound(plan, free).unwrap_err();
             assert!(why.contains("/small/out") && why.contains("third"), "{why}");

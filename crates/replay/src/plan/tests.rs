@@ -1,22 +1,27 @@
 //! Known answers for plans, repairs and words.
 
-#[path = "ring_reads_tests.rs"]
-mod ring_reads;
-
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{CallPattern, FileIdentity, PatternFile, Step, StepKind, Stretch};
+use iowhy_core::profile::{
+    CallPattern, CompleteRecord, FileIdentity, PatternFile, Step, StepKind, StepTotal, Stretch,
+};
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 
 use super::Baseline;
 use super::recorded::baseline;
-use crate::fidelity::{fidelity, reproduces};
-use crate::verdict::{Measurement, Verdict, gain};
+use crate::fidelity::{difference, fidelity, reproduces};
+use crate::parts::Parts;
+use crate::trial::ArmTimes;
+use crate::verdict::{Gains, Measurement, Verdict, gains};
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
 use iowhy_diagnose::findings::{Facts, repaired};
 use iowhy_diagnose::repair::RunFacts;
+
+fn times(io_ns: &[f64]) -> ArmTimes {
+    ArmTimes { io_ns: io_ns.to_vec(), ..ArmTimes::default() }
+}
 
 /// The gain by the times of a baseline and a repair.
 fn measured(
@@ -27,7 +32,9 @@ fn measured(
     unaffected_share: f64,
     seed: u64,
 ) -> Option<Estimate> {
-    gain(facts, &Measurement { baseline, baseline_ns, repaired_ns, removed_share, unaffected_share, seed })
+    let unchanged = &times(baseline_ns);
+    let measurement = Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed };
+    gains(facts, &measurement).map(|gains| gains.measured)
 }
 
 const READ: Op = Op::Read { fresh: false };
@@ -52,66 +59,60 @@ fn count(plan: &Plan, what: Op) -> u64 {
     plan.actions().filter(|a| a.op == what).map(|a| u64::from(a.count)).sum()
 }
 
-/// A program that touches a cold mapping at random, and is read ahead: 5 faults waited, 420 did not.
-fn toucher(size_bytes: u64) -> Run {
-    let identity = FileIdentity { size_bytes, inode: 7, ..FileIdentity::default() };
-    Run::new(1.0)
+/// A record of every call: its part has `whole` times fewer calls than it.
+pub(super) fn recorded(files: Vec<PatternFile>, steps: Vec<Step>, whole: u64) -> CallPattern {
+    let mut totals: Vec<StepTotal> = Vec::new();
+    for step in &steps {
+        let calls = u64::from(step.count.max(1));
+        totals.push(StepTotal {
+            file: step.file,
+            kind: step.kind,
+            calls: calls * whole,
+            bytes: step.bytes * calls * whole,
+            time_ns: step.time_ns * whole,
+        });
+    }
+    let calls = totals.iter().map(|total| total.calls).sum();
+    let record = Some(CompleteRecord { calls, totals, excess_ns: Some(0.0), ..CompleteRecord::default() });
+    CallPattern { files, stretches: vec![Stretch { length_ns: 1_000_000, steps }], record }
+}
+
+/// A program that touches a mapping of 1 GiB.
+#[test]
+fn touches_of_a_long_mapping_are_in_no_record() {
+    let run = Run::new(1.0)
         .wait(Operation::Fault, Wait::DeviceRead, 0.9)
         .busy(Operation::User, Layer::Program, 0.1)
-        .file(size_bytes, |f| (f.mapped, f.cached_before) = (true, Some(0.0)))
-        .with(|p| {
-            let path = p.files[0].path.clone();
-            let of = PatternFile { path, kind: "regular".into(), flags: Some(0), identity: Some(identity) };
-            p.pattern.files = vec![of];
-            (p.io.major_faults, p.io.minor_faults) = (Some(5), Some(420));
-            p.io.device_read_bytes = Some(16 << 20);
-        })
+        .with(|p| p.pattern = recorded(vec![], vec![], 1));
+    assert!(run.facts(baseline).unwrap_err().contains("pages that it touches"));
 }
 
 #[test]
-fn touches_of_a_mapping_are_counted_by_faults_unless_a_fault_hides_most_of_them() {
-    let many = toucher(1 << 30).facts(baseline).unwrap().plan;
-    assert_eq!((many.calls(), many.files[0].state), (305, State::Cold), "120 are of the start");
-    let hidden = toucher(16 << 20).facts(baseline).unwrap_err();
-    assert!(hidden.contains("touched pages are not visible"), "{hidden}");
-}
-
-/// 20 of the windows that a program mapped were recorded.
-#[test]
-fn windows_are_as_many_as_were_mapped() {
+fn windows_are_those_that_were_mapped() {
     let identity = FileIdentity { size_bytes: 1 << 30, inode: 7, ..FileIdentity::default() };
-    let run = |mappings| {
-        Run::new(1.0)
-            .busy(Operation::Fault, Layer::Memory, 0.9)
-            .calls(&[("mmap", 200)])
-            .file(1 << 30, |f| (f.mapped, f.mappings) = (true, mappings))
-            .with(|p| {
-                let sample = p.calls.as_mut().expect("just given");
-                sample.complete = true;
-                let path = p.files[0].path.clone();
-                let of =
-                    PatternFile { path, kind: "regular".into(), flags: Some(0), identity: Some(identity) };
-                p.pattern.files = vec![of];
-                let map = |n: u64| Step {
-                    kind: StepKind::Map,
-                    file: Some(0),
-                    place: Some(n * 65_536),
-                    bytes: 65_536,
-                    ..Step::default()
-                };
-                p.pattern.stretches =
-                    vec![Stretch { length_ns: 100_000_000, steps: (0..20u64).map(map).collect() }];
-            })
+    let of = PatternFile {
+        path: "/data".into(),
+        kind: "regular".into(),
+        flags: Some(0),
+        identity: Some(identity),
     };
-    let windows = |mappings| {
-        let found = run(mappings).facts(baseline).unwrap();
-        (found.scale * found.plan.calls() as f64 * f64::from(found.plan.passes)).round()
+    let map = |n: u64| Step {
+        kind: StepKind::Map,
+        file: Some(0),
+        place: Some(n * 65_536),
+        bytes: 65_536,
+        count: 1,
+        ..Step::default()
     };
-    assert_eq!(windows(260), 260.0);
-    assert_eq!(windows(0), 200.0, "by the calls, which may map other files too");
+    let run = Run::new(1.0)
+        .busy(Operation::Fault, Layer::Memory, 0.9)
+        .with(|p| p.pattern = recorded(vec![of], (0..20).map(map).collect(), 13));
+    let found = run.facts(baseline).unwrap();
+    assert_eq!((found.plan.calls(), found.scale), (20, 13.0));
+    assert_eq!(found.plan.threads[0][19].offset, 19 * 65_536);
 }
 
-/// A program that reads a warm file by 128 bytes: 1,000 calls of 100,000 were seen in their order.
+/// A program that reads a warm file by 128 bytes: 1,000 calls of 100,000 are in the part of the record.
 fn reader() -> Run {
     let step = Step {
         kind: StepKind::Read,
@@ -131,29 +132,87 @@ fn reader() -> Run {
         flags: Some(0),
         identity: Some(identity),
     };
-    let stretch = Stretch { length_ns: 1_000_000, steps: vec![step] };
     Run::new(0.1)
         .io((100_000, 12_800_000), (0, 0))
         .busy(Operation::Read, Layer::Call, 0.8)
         .busy(Operation::User, Layer::Program, 0.2)
-        .with(|p| p.pattern = CallPattern { files: vec![of], stretches: vec![stretch] })
+        .with(|p| p.pattern = recorded(vec![of], vec![step], 100))
 }
 
 #[test]
-fn the_run_as_it_was_is_the_calls_that_were_seen_scaled_to_the_run() {
+fn the_plan_is_the_recorded_calls_and_no_others() {
     let found = reader().facts(baseline).unwrap();
     let plan = &found.plan;
-    assert_eq!((plan.files.len(), plan.threads.len()), (1, 1));
+    assert_eq!((plan.files.len(), plan.threads.len(), plan.passes), (1, 1, 1));
     assert_eq!((plan.files[0].role, plan.files[0].state), (Role::User, State::Warm));
-    // Stretches that go on where the one before ended are one long pass, a single run of calls.
-    let calls = plan.calls();
-    assert_eq!((plan.threads[0].len(), calls % 1000), (1, 0));
-    assert!(calls > 10_000, "{calls}");
-    assert_eq!(plan.files[0].shift_bytes, calls * 128);
-    assert!((found.scale * f64::from(plan.passes) * calls as f64 - 100_000.0).abs() < 1e-3);
-    assert!((found.program_io_ns - 8e7).abs() < 1.0);
-    // Tracing is in the gaps; the account knows the own time: 0.02 s of 100,000 calls.
-    assert!((plan.think_ns() - 100.0 * calls as f64).abs() < 1e-3);
+    let read = Action { think_ns: 100.0, ..action(READ, 1 << 20, 128, 1000, 128) };
+    assert_eq!(plan.threads[0], [read]);
+    assert_eq!((found.scale, found.program_io_ns), (100.0, 9e7));
+    assert_eq!(found.recorded.map(|parts| parts.reads_ns), Some(900_000.0));
+    assert!(found.notes.iter().any(|note| note.starts_with("replayed: 1,000 of 100,000 recorded calls")));
+}
+
+#[test]
+fn calls_bytes_and_times_of_a_record_are_those_of_its_plan() {
+    let kinds = [StepKind::Read, StepKind::Write, StepKind::Seek, StepKind::Sync];
+    let run = reader().with(|p| {
+        let like = p.pattern.stretches[0].steps[0].clone();
+        let step = |n: u32| Step {
+            thread: n % 3,
+            kind: kinds[n as usize % 4],
+            place: Some(u64::from(n * n)),
+            bytes: if n % 4 < 2 { u64::from(n) + 1 } else { 0 },
+            count: n % 5 + 1,
+            ..like.clone()
+        };
+        p.pattern = recorded(p.pattern.files.clone(), (0..100).map(step).collect(), 1);
+    });
+    let found = run.facts(baseline).unwrap();
+    let record = run.profile.pattern.record.clone().unwrap();
+    let sum = |of: fn(&StepTotal) -> u64| record.totals.iter().map(of).sum::<u64>();
+    assert_eq!((found.plan.calls(), found.plan.bytes(|_| true)), (sum(|t| t.calls), sum(|t| t.bytes)));
+    assert_eq!((found.scale, found.plan.threads.len()), (1.0, 3));
+    assert_eq!(found.recorded.map(|parts| parts.sum_ns()), Some(sum(|t| t.time_ns) as f64));
+    assert!(found.notes.is_empty(), "{:?}", found.notes);
+}
+
+#[test]
+fn who_begins_when_another_has_ended_goes_on_in_its_place() {
+    let threads = |order: &[u32]| {
+        let run = reader().with(|p| {
+            let like = p.pattern.stretches[0].steps[0].clone();
+            let steps = order.iter().map(|thread| Step { thread: *thread, ..like.clone() }).collect();
+            p.pattern = recorded(p.pattern.files.clone(), steps, 1);
+        });
+        run.facts(baseline).unwrap().plan.threads.iter().map(Vec::len).collect::<Vec<_>>()
+    };
+    assert_eq!(threads(&[0, 0, 1, 2, 2]), [5], "children one after the other");
+    assert_eq!(threads(&[0, 1, 1, 2, 0]), [2, 3], "and their shell, which goes on");
+    assert_eq!(threads(&[0, 1, 0, 1]), [2, 2]);
+}
+
+#[test]
+fn what_recording_adds_is_in_no_recorded_time() {
+    let run = reader().with(|p| {
+        p.observer.in_program_ns = 100_000.0 * 60.0;
+        p.pattern.record.as_mut().unwrap().excess_ns = Some(20.0);
+    });
+    let found = run.facts(baseline).unwrap();
+    assert_eq!(found.recorded.map(|parts| parts.reads_ns), Some(900_000.0 - 20.0 * 1000.0));
+    assert!((found.plan.threads[0][0].think_ns - (100.0 - 40.0)).abs() < 1e-9);
+}
+
+#[test]
+fn a_record_with_an_end_before_the_end_of_the_run_says_so() {
+    let run = reader().with(|p| {
+        let record = p.pattern.record.as_mut().unwrap();
+        (record.missing, record.length_ns) = (12_000, 2_500_000_000);
+    });
+    let notes = run.facts(baseline).unwrap().notes;
+    assert!(
+        notes.iter().any(|n| n.contains("complete up to 2.50 s") && n.contains("12,000 system calls")),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -171,28 +230,13 @@ fn a_file_that_is_written_is_replayed_on_a_scratch_file() {
 #[test]
 fn runs_that_cannot_be_replayed_say_why() {
     let why = |run: Run| run.facts(baseline).unwrap_err();
-    assert!(why(reader().with(|p| p.pattern = CallPattern::default())).contains("no recorded calls"));
+    assert!(why(reader().with(|p| p.pattern = CallPattern::default())).contains("no record of every call"));
     assert!(why(reader().with(|p| p.pattern.files[0].identity = None)).contains("gone"));
-    assert!(why(reader().with(|p| p.pattern.files[0].path = "?".into())).contains("not known"));
+    assert!(why(reader().with(|p| p.pattern.files[0].path = "?".into())).contains("regular"));
     assert!(why(reader().with(|p| p.pattern.files[0].kind = "pipe".into())).contains("regular"));
     let ring = Run::new(1.0).wait(Operation::Ring, Wait::Completion, 1.0);
+    let ring = ring.with(|p| p.pattern = recorded(vec![], vec![], 1));
     assert!(why(ring).contains("io_uring"));
-}
-
-#[test]
-fn calls_weigh_by_their_bytes_where_few_large_ones_are_the_run() {
-    // Ten reads of 64 MiB among ninety of 1 KiB: two of the large ones were seen.
-    let large = 64 << 20;
-    let run = reader().with(|p| {
-        let step = &mut p.pattern.stretches[0].steps[0];
-        (step.bytes, step.count, step.stride) = (large, 2, large as i64);
-        p.io.read_calls = Some(100);
-        p.io.read_bytes = Some(10 * large + 90 * 1024);
-        (p.io.write_calls, p.io.written_bytes) = (Some(0), Some(0));
-    });
-    let found = run.facts(baseline).unwrap();
-    let of_run = found.scale * f64::from(found.plan.passes);
-    assert!((of_run - 5.0).abs() < 0.01, "{of_run} and not 50");
 }
 
 #[test]
@@ -216,37 +260,18 @@ fn a_file_that_was_there_for_a_moment_is_replayed_beside_one_that_is_known() {
 }
 
 #[test]
-fn the_direction_of_which_less_was_seen_is_made_as_long_as_it_was() {
-    // 100,000 reads and 2,000 writes; 1,000 reads and 500 writes were seen.
-    let run = reader().with(|p| {
-        let mut write = p.pattern.stretches[0].steps[0].clone();
-        (write.kind, write.file, write.place, write.count) = (StepKind::Write, Some(1), Some(0), 500);
-        p.pattern.stretches[0].steps.push(write);
-        p.pattern.files.push(PatternFile { path: "/out".into(), ..p.pattern.files[0].clone() });
-        p.io.write_calls = Some(2000);
-        p.io.written_bytes = Some(2000 * 128);
-    });
-    let found = run.facts(baseline).unwrap();
-    let (reads, writes) = (count(&found.plan, READ), count(&found.plan, Op::Write));
-    assert_eq!(reads, 50 * writes);
-    let of_run = found.scale * f64::from(found.plan.passes);
-    assert!((of_run * reads as f64 - 100_000.0).abs() < 200.0, "{of_run} times {reads} reads");
-}
-
-#[test]
-fn parts_of_blocks_that_were_there_are_written_over_a_file_that_is_full() {
-    let updates = |fetched: u64, stride: i64| {
+fn a_file_that_was_there_is_written_over_and_one_that_was_made_begins_empty() {
+    let updates = |flags: u32, stride: i64| {
         let run = reader().with(|p| {
             let step = &mut p.pattern.stretches[0].steps[0];
             (step.kind, step.stride) = (StepKind::Write, stride);
-            (p.io.write_calls, p.io.read_calls) = (Some(100_000), Some(0));
-            (p.io.written_bytes, p.io.device_read_bytes) = (Some(12_800_000), Some(fetched));
+            p.pattern.files[0].flags = Some(flags);
         });
         run.facts(baseline).unwrap().plan.files[0].role
     };
-    assert_eq!(updates(0, 128), Role::ScratchEmpty);
-    assert_eq!(updates(0, 65_536), Role::ScratchFull, "gaps are no append");
-    assert_eq!(updates(400_000_000, 129), Role::ScratchFull, "each block came from the device first");
+    assert_eq!(updates(1, 128), Role::ScratchEmpty, "only appended to");
+    assert_eq!(updates(1, 65_536), Role::ScratchFull, "gaps are no append");
+    assert_eq!(updates(0o1001, 65_536), Role::ScratchEmpty, "emptied when it was opened");
 }
 
 #[test]
@@ -258,7 +283,7 @@ fn memory_that_comes_and_goes_is_replayed_and_kept_once() {
         run.busy(Operation::User, Layer::Program, 1.0 - part).calls(&[("mmap", 400)])
     };
     let run = of(0.9).with(|p| {
-        p.pattern = CallPattern { files: vec![], stretches: vec![Stretch { length_ns: 100_000_000, steps }] };
+        p.pattern = recorded(vec![], steps, 10);
     });
     let found = run.facts(baseline).unwrap();
     let populated = Op::MmapAnon { populate: true };
@@ -273,6 +298,7 @@ fn replayed(io_s: f64) -> Baseline {
         plan: plan(Role::User, vec![action(READ, 0, 128, 1000, 128)]),
         scale: 100.0,
         program_io_ns: io_s * 1e9,
+        recorded: None,
         overhead: 0.0,
         notes: vec![],
     }
@@ -365,13 +391,54 @@ fn the_four_words() {
 
 #[test]
 fn a_replay_that_is_another_run_is_not_believed() {
-    let near = |ns: f64| fidelity(&replayed(8.0), &[ns; 9], 1).is_some_and(|f| reproduces(&f));
+    let near = |ns: f64| fidelity(&replayed(8.0), &times(&[ns; 9]), 1).is_some_and(|f| reproduces(&f));
     assert!(near(8e7) && near(9e7) && near(7e7));
     assert!(!near(2e8) && !near(2e7));
-    let wide = fidelity(&replayed(8.0), &[2e7, 3e7, 4e7, 9e7, 3e8], 1).unwrap();
+    let wide = fidelity(&replayed(8.0), &times(&[2e7, 3e7, 4e7, 9e7, 3e8]), 1).unwrap();
     assert!(wide.high > 1.0 && !reproduces(&wide), "half of the time, however wide: {wide:?}");
-    assert_eq!(fidelity(&replayed(0.0), &[1.0; 9], 1), None);
+    assert_eq!(fidelity(&replayed(0.0), &times(&[1.0; 9]), 1), None);
     // What watching cost is no time of the program's, but for more than it can be known.
-    let watched = |overhead| fidelity(&Baseline { overhead, ..replayed(8.0) }, &[8e7; 9], 1).unwrap().value;
+    let watched =
+        |overhead| fidelity(&Baseline { overhead, ..replayed(8.0) }, &times(&[8e7; 9]), 1).unwrap().value;
     assert!((watched(0.1) - 1.0 / 0.9).abs() < 1e-9 && (watched(0.9) - 1.0 / 0.85).abs() < 1e-9);
+}
+
+#[test]
+fn a_recorded_run_is_compared_with_its_own_calls_and_the_part_that_differs_is_named() {
+    let recorded = Parts { reads_ns: 6e6, syncs_ns: 2e6, ..Parts::default() };
+    let baseline = Baseline { recorded: Some(recorded), ..replayed(8.0) };
+    let of = |syncs_ns| {
+        let parts = Parts { reads_ns: 6e6, syncs_ns, ..Parts::default() };
+        let times = ArmTimes { parts: vec![parts; 9], ..times(&[8e7; 9]) };
+        let found = fidelity(&baseline, &times, 1).unwrap();
+        (found.value, difference(&baseline, &times, &found))
+    };
+    assert_eq!(of(2.4e6), (1.05, None));
+    let (value, difference) = of(4e6);
+    assert_eq!(value, 1.25);
+    assert!(difference.is_some_and(|words| words.contains("syncs") && words.contains("2.00 ms recorded")));
+}
+
+#[test]
+fn what_the_programs_own_code_saves_is_a_figure_of_its_own() {
+    let run =
+        Run::new(10.0).busy(Operation::Read, Layer::Call, 0.5).busy(Operation::User, Layer::Program, 0.5);
+    let (unchanged, baseline) = (times(&[50e6; 9]), replayed(5.0));
+    let found = |removed_share| {
+        run.facts(|facts| {
+            let repaired_ns = &[25e6; 9];
+            let measurement = Measurement {
+                baseline: &baseline,
+                unchanged: &unchanged,
+                repaired_ns,
+                removed_share,
+                unaffected_share: 0.0,
+                seed: 1,
+            };
+            gains(facts, &measurement).unwrap()
+        })
+    };
+    let Gains { measured, modelled } = found(0.9);
+    assert!((measured.value - 10.0 / 7.5).abs() < 1e-9 && modelled.is_some_and(|m| m.value > measured.value));
+    assert_eq!(found(0.0), Gains { measured, modelled: None });
 }

@@ -10,8 +10,8 @@ use iowhy_linux::block::counters::DeviceCounters;
 use iowhy_probe::interrupt;
 
 use super::device_pace::DevicePace;
-use crate::carry_out::{HelperCommand, Replay, room};
-use crate::plan::length;
+use crate::carry_out::{HelperCommand, Replay};
+use crate::parts::Parts;
 
 /// Golden ratio: arms start at offsets of the user's files that are far from each other.
 const GOLDEN: f64 = 0.618_034;
@@ -30,8 +30,6 @@ struct Arm {
     plan: Plan,
     /// Its baseline; a baseline is its own.
     baseline: ArmId,
-    /// Calls of the program over calls of one run.
-    scale: f64,
 }
 
 /// The arms of a proof.
@@ -39,31 +37,33 @@ struct Arm {
 pub(super) struct Arms(Vec<Arm>);
 
 impl Arms {
-    pub(super) fn add_baseline(&mut self, name: &str, plan: Plan, scale: f64) -> ArmId {
-        self.add(name, plan, ArmId(self.0.len()), scale)
+    pub(super) fn add_baseline(&mut self, name: &str, plan: Plan) -> ArmId {
+        self.add(name, plan, ArmId(self.0.len()))
     }
 
     pub(super) fn add_change(&mut self, name: &str, plan: Plan, baseline: ArmId) -> ArmId {
-        self.add(name, plan, baseline, self.0[baseline.0].scale)
+        self.add(name, plan, baseline)
     }
 
-    fn add(&mut self, name: &str, plan: Plan, baseline: ArmId, scale: f64) -> ArmId {
-        self.0.push(Arm { name: name.to_owned(), plan, baseline, scale });
+    fn add(&mut self, name: &str, plan: Plan, baseline: ArmId) -> ArmId {
+        self.0.push(Arm { name: name.to_owned(), plan, baseline });
         ArmId(self.0.len() - 1)
     }
 }
 
 /// Measured times of one arm.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ArmTimes {
+pub(crate) struct ArmTimes {
     /// I/O time of each counted round.
-    pub(super) io_ns: Vec<f64>,
+    pub(crate) io_ns: Vec<f64>,
+    /// The same by kind of call, all threads together.
+    pub(crate) parts: Vec<Parts>,
     /// Calls of one run.
-    pub(super) calls: u64,
+    pub(crate) calls: u64,
     /// Requests of the device during the counted rounds.
-    pub(super) device: DeviceCounters,
+    pub(crate) device: DeviceCounters,
     /// Why it dropped out.
-    pub(super) problem: Option<Problem>,
+    pub(crate) problem: Option<Problem>,
 }
 
 impl ArmTimes {
@@ -93,10 +93,6 @@ struct Running {
     /// `None` after it dropped out.
     replay: Option<Replay>,
     times: ArmTimes,
-    /// Duration of the warm-up run.
-    first_ns: f64,
-    /// How often a run repeats the passes of its plan.
-    repeats: f64,
 }
 
 /// Measures all arms; an interrupt ends it early.
@@ -113,11 +109,8 @@ pub(super) fn measure(
     let begun = Instant::now();
     let mut rng = Rng::new(seed);
     let mut order: Vec<usize> = (0..all.len()).collect();
-    // Round 0 is not counted: it fills caches, finds failures, and shows how long a run takes.
+    // Round 0 is not counted: it fills caches, and finds failures.
     'rounds: for round in 0..=rounds {
-        if round == 1 {
-            lengthen(&mut all);
-        }
         rng.shuffle(&mut order);
         for (done, &at) in order.iter().enumerate() {
             interrupt::check_terminal();
@@ -145,38 +138,23 @@ fn prepare(at: usize, arm: Arm, helper: HelperCommand<'_>) -> Running {
     if let Some(replay) = &replay {
         replay.start_behind((at as f64 * GOLDEN).fract());
     }
-    Running { arm, replay, times, first_ns: 0.0, repeats: 1.0 }
-}
-
-/// Makes runs of changed plans about as long as their baseline's.
-fn lengthen(all: &mut [Running]) {
-    for at in 0..all.len() {
-        let baseline = all[at].arm.baseline.0;
-        let baseline_ns = all[baseline].first_ns;
-        let Running { arm, replay, first_ns, repeats, .. } = &mut all[at];
-        if baseline == at {
-            continue;
-        }
-        let times = length::times(&arm.plan, arm.scale, baseline_ns, *first_ns, room);
-        if times > 1 && replay.as_mut().is_some_and(|replay| replay.lengthen(times)) {
-            *repeats = f64::from(times);
-        }
-    }
+    Running { arm, replay, times }
 }
 
 fn run(arm: &mut Running, pace: Option<&DevicePace>, counted: bool) {
-    let Running { replay, times, first_ns, repeats, .. } = arm;
+    let Running { replay, times, .. } = arm;
     let Some(running) = replay else { return };
     let counters = || pace.and_then(DevicePace::counters);
     let before = counters();
     match running.run() {
         Ok(run) if counted => {
-            times.io_ns.push(run.io_ns() / *repeats);
+            times.io_ns.push(run.io_ns());
+            times.parts.push(run.parts);
             if let (Some(before), Some(after)) = (before, counters()) {
                 times.device = times.device + after.since(&before);
             }
         }
-        Ok(run) => (times.calls, *first_ns) = (run.calls, run.elapsed_ns),
+        Ok(run) => times.calls = run.calls,
         Err(_) if interrupt::requested() => {}
         Err(problem) => {
             times.problem = Some(problem);

@@ -50,7 +50,7 @@ impl Plans {
         let needs_calls = calls || !files;
         let needs_files = files || self.calls.is_err();
         let mut add = |name: &str, baseline: Baseline| {
-            let arm = arms.add_baseline(name, baseline.plan.clone(), baseline.scale);
+            let arm = arms.add_baseline(name, baseline.plan.clone());
             BaselineArm { baseline, arm }
         };
         let calls = match self.calls {
@@ -102,13 +102,14 @@ pub(super) struct Fidelity {
 
 impl BaselineArm {
     pub(super) fn fidelity(&self, times: &AllTimes, seed: u64) -> Fidelity {
-        let estimate = fidelity::fidelity(&self.baseline, &times[self.arm].io_ns, seed);
+        let estimate = fidelity::fidelity(&self.baseline, &times[self.arm], seed);
         Fidelity { estimate, reproduces: estimate.as_ref().is_some_and(fidelity::reproduces) }
     }
 
     /// For the record.
     pub(super) fn recorded(&self, times: &AllTimes, fidelity: Fidelity) -> BaselineReplay {
         let times = &times[self.arm];
+        let difference = fidelity.estimate.and_then(|f| fidelity::difference(&self.baseline, times, &f));
         BaselineReplay {
             fidelity: fidelity.estimate,
             reproduces: fidelity.reproduces,
@@ -116,7 +117,9 @@ impl BaselineArm {
             scale: self.baseline.scale,
             calls: times.calls,
             io_ns: times.io_ns.clone(),
-            notes: self.baseline.notes.clone(),
+            notes: self.baseline.notes.iter().cloned().chain(difference).collect(),
+            recorded: self.baseline.recorded,
+            replayed: times.parts.clone(),
             plan: self.baseline.plan.clone(),
         }
     }

@@ -10,7 +10,7 @@ use super::arms::{AllTimes, ArmId, ArmTimes, Arms};
 use super::baselines::BaselineArm;
 use crate::plan::Baseline;
 use crate::proof::{FindingProof, Other};
-use crate::verdict::{self, Measurement, Verdict};
+use crate::verdict::{self, Gains, Measurement, Verdict};
 
 /// Repairs of one finding with their arms, the advised one first.
 pub(super) struct Repairs {
@@ -60,6 +60,7 @@ impl Repairs {
             id: finding.id,
             predicted: finding.gain,
             measured: best.measured,
+            modelled: best.modelled,
             verdict: best.verdict,
             how: Some(how.to_owned()),
             reason: best.reason,
@@ -96,6 +97,7 @@ pub(super) struct Against<'a> {
 /// The verdict on one changed plan.
 pub(super) struct Tried {
     pub(super) measured: Option<Estimate>,
+    pub(super) modelled: Option<Estimate>,
     pub(super) verdict: Verdict,
     pub(super) reason: Option<String>,
     failed: bool,
@@ -106,6 +108,7 @@ impl Tried {
     pub(super) fn without_gain(reason: &str) -> Tried {
         Tried {
             measured: None,
+            modelled: None,
             verdict: Verdict::Inconclusive,
             reason: Some(reason.to_owned()),
             failed: false,
@@ -129,17 +132,18 @@ impl Against<'_> {
         let left = repaired.plan.calls() as f64 / (baseline.plan.calls() as f64).max(1.0);
         let measurement = Measurement {
             baseline,
-            baseline_ns: &unchanged.io_ns,
+            unchanged,
             repaired_ns: &times.io_ns,
             removed_share: if saves_calls { (1.0 - left).max(0.0) } else { 0.0 },
             unaffected_share: repaired.unaffected_share,
             seed,
         };
-        let Some(gain) = verdict::gain(facts, &measurement) else {
+        let Some(Gains { measured: gain, modelled }) = verdict::gains(facts, &measurement) else {
             return Tried::without_gain("too few rounds were made");
         };
         Tried {
             measured: Some(gain),
+            modelled,
             verdict: if reproduces { Verdict::of_gain(&gain) } else { Verdict::Inconclusive },
             reason: (!reproduces).then(|| "the baseline replay does not reproduce the run".to_owned()),
             failed: false,

@@ -9,5 +9,6 @@ mod device_pace;
 mod judge;
 mod prove;
 
+pub(crate) use self::arms::ArmTimes;
 pub use self::arms::Progress;
 pub use self::prove::{Request, prove};

@@ -11,6 +11,7 @@ use super::combined;
 use super::device_pace::DevicePace;
 use super::judge::{Against, Repairs, Tried, without_baseline};
 use crate::carry_out::HelperCommand;
+use crate::fidelity;
 use crate::plan::what_if::{self, Change};
 use crate::proof::{FindingProof, Proof, Together, WhatIf};
 use crate::verdict::Verdict;
@@ -197,6 +198,10 @@ impl<'a> Trial<'a> {
             "the baseline replay takes {:.2}x the original I/O time, so it does not reproduce this run",
             estimate.value
         );
+        if let Some(part) = fidelity::difference(&baseline.baseline, &times[baseline.arm], estimate) {
+            reason.push_str("; ");
+            reason.push_str(&part);
+        }
         if self.request.findings.iter().any(|f| f.id == FindingId::NoisyNeighbour) {
             reason.push_str("; other processes used the machine while the program ran");
         }
@@ -229,6 +234,7 @@ fn judge_combined(
         ids: ids.clone(),
         how: repaired.how.clone(),
         measured: tried.measured,
+        modelled: tried.modelled,
         verdict: tried.verdict,
         reason: tried.reason,
         io_ns: tried.io_ns,
@@ -276,7 +282,8 @@ mod tests {
         let ids: Vec<FindingId> = proof.findings.iter().map(|f| f.id).collect();
         assert_eq!(ids, [FindingId::SyncPerWrite, FindingId::QueueDepthOne]);
         assert!(
-            proof.baseline.is_none() && proof.reason.is_some_and(|why| why.contains("no recorded calls"))
+            proof.baseline.is_none()
+                && proof.reason.is_some_and(|why| why.contains("no record of every call"))
         );
     }
 }

@@ -1,11 +1,12 @@
 //! Recorded calls in their order, as far as they move bytes or steer how bytes are moved: what a replay needs, in bounded
 //! memory; and how long calls took. A file is told by its [`FileKey`]; its path is looked up when the run has ended.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use iowhy_core::profile::{CallPattern, Step, StepKind, Stretch};
+use iowhy_core::profile::{CallPattern, Step, StepKind, StepTotal, Stretch};
 use iowhy_linux::syscalls;
 
+use super::whole::Whole;
 use super::{Direction, FileKey, Place, Shape, UNKNOWN};
 
 /// Less anonymous memory than this is the small change of an allocator.
@@ -98,6 +99,10 @@ pub(crate) struct CallLog {
     loaded_ns: Option<u64>,
     /// What was recorded until then.
     loading: Stretch,
+    /// Every call is recorded: then there are no stretches before the end.
+    whole: Option<Whole>,
+    /// With [`CallLog::whole`], by thread: when its last call of any kind returned, and its time between calls since its last step.
+    between: HashMap<u32, (u64, u64)>,
 }
 
 /// A step, and the memory that it used.
@@ -112,6 +117,17 @@ impl CallLog {
         CallLog { loaded_ns: loads.then(|| now_ns.saturating_add(LOADING_NS)), ..CallLog::default() }
     }
 
+    /// The log of every call of a run that starts now.
+    pub(crate) fn of_all(now_ns: u64) -> CallLog {
+        let whole = Some(Whole::default());
+        CallLog { whole, window_ns: now_ns, start_ns: now_ns, end_ns: now_ns, ..CallLog::default() }
+    }
+
+    /// Whether a log of every call has no room for more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.whole.as_ref().is_some_and(Whole::is_full)
+    }
+
     /// Calls are recorded without a gap from now on.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         (self.window_ns, self.start_ns, self.end_ns) = (now_ns, now_ns, now_ns);
@@ -123,7 +139,12 @@ impl CallLog {
         if record.entered_ns < self.window_ns {
             return;
         }
-        if record.entered_ns >= self.stretch_end_ns() {
+        if let Some(whole) = &mut self.whole {
+            whole.call(record.returned_ns.saturating_sub(self.start_ns));
+            let (returned, between) = self.between.entry(record.tid).or_insert((record.entered_ns, 0));
+            *between += record.entered_ns.saturating_sub(*returned);
+            *returned = record.returned_ns;
+        } else if record.entered_ns >= self.stretch_end_ns() {
             self.end_stretch();
             (self.start_ns, self.end_ns) = (record.entered_ns, record.entered_ns);
             // Threads go on: the time between two calls reaches over the end of a stretch.
@@ -203,6 +224,12 @@ impl CallLog {
         let Some(fresh) = self.memory(record.pid, &seen) else { return };
         let next = self.threads.len() as u32;
         let thread = *self.threads.entry(record.tid).or_insert(next);
+        if let Some(whole) = &mut self.whole {
+            let gap_ns = self.between.get_mut(&record.tid).map_or(0, |(_, gap)| std::mem::take(gap));
+            let begin_ns = record.entered_ns.saturating_sub(self.start_ns);
+            whole.step(begin_ns, Step { thread, fresh, gap_ns, ..seen.step });
+            return;
+        }
         let (returned, index) = self.last.get(&record.tid).copied().unwrap_or((self.start_ns, None));
         let gap_ns = record.entered_ns.saturating_sub(returned);
         let step = Step { thread, fresh, gap_ns, ..seen.step };
@@ -266,8 +293,16 @@ impl CallLog {
     /// is left out where anything was recorded after it.
     pub(crate) fn finish(mut self, path: impl Fn(FileKey) -> Option<String>) -> (CallPattern, Durations) {
         self.end();
-        let CallLog { serials, mut stretches, loading, by_number, by_file, .. } = self;
-        if stretches.stretches.is_empty() {
+        let CallLog { serials, mut stretches, loading, by_number, by_file, whole, .. } = self;
+        if let Some(whole) = whole {
+            let on_files: HashSet<u32> = serials
+                .iter()
+                .filter(|((file, _), _)| file.has_offsets())
+                .map(|(_, serial)| *serial)
+                .collect();
+            let (record, part) = whole.finish(|serial| on_files.contains(&serial));
+            (stretches.record, stretches.stretches) = (Some(record), vec![part]);
+        } else if stretches.stretches.is_empty() {
             stretches.add(loading);
         }
         let named_durations =
@@ -289,7 +324,9 @@ impl CallLog {
 /// Where a transfer began, where that is known.
 fn offset(record: &CallRecord, direction: Direction, place: Place) -> Option<u64> {
     record.file.filter(|file| file.has_offsets())?;
-    if direction == Direction::Write && record.flags & libc::O_APPEND as u32 != 0 {
+    // A write by position to such a file moves the position to its end; one at an offset ignores the offset.
+    let appends = direction == Direction::Write && record.flags & libc::O_APPEND as u32 != 0;
+    if appends && place != Place::Position {
         return None;
     }
     let by_position = record.position.checked_sub(u64::try_from(record.value).unwrap_or(0));
@@ -310,9 +347,11 @@ fn named(
     path: impl Fn(FileKey) -> Option<String>,
 ) -> CallPattern {
     let mut uses: HashMap<u32, u64> = HashMap::new();
-    for step in logged.stretches.iter().flat_map(|s| &s.steps) {
-        if let Some(file) = step.file {
-            *uses.entry(file).or_default() += u64::from(step.count);
+    let steps = logged.stretches.iter().flat_map(|s| &s.steps).map(|s| (s.file, u64::from(s.count)));
+    let totals = logged.record.iter().flat_map(|r| &r.totals).map(|t| (t.file, t.calls));
+    for (file, calls) in steps.chain(totals) {
+        if let Some(file) = file {
+            *uses.entry(file).or_default() += calls;
         }
     }
     let mut by_serial: Vec<((FileKey, u32), u32)> = serials
@@ -328,13 +367,35 @@ fn named(
         let (path, kind) = known.as_deref().map_or((UNKNOWN, "unknown"), |path| (path, file.kind()));
         index.insert(serial, pattern.file(path, kind, Some(flags)));
     }
+    let at = |serial: Option<u32>| serial.and_then(|serial| index.get(&serial).copied());
     for Stretch { length_ns, mut steps } in logged.stretches {
-        for step in &mut steps {
-            step.file = step.file.and_then(|serial| index.get(&serial).copied());
+        steps.iter_mut().for_each(|step| step.file = at(step.file));
+        match logged.record {
+            Some(_) => pattern.stretches.push(Stretch { length_ns, steps }),
+            None => pattern.add(Stretch { length_ns, steps }),
         }
-        pattern.add(Stretch { length_ns, steps });
     }
+    pattern.record = logged.record.map(|mut record| {
+        record.totals = merged(record.totals.into_iter().map(|t| StepTotal { file: at(t.file), ..t }));
+        record
+    });
     pattern
+}
+
+/// One sum for each file and kind: files without a path are one.
+fn merged(totals: impl Iterator<Item = StepTotal>) -> Vec<StepTotal> {
+    let mut merged: Vec<StepTotal> = Vec::new();
+    for total in totals {
+        match merged.iter_mut().find(|known| (known.file, known.kind) == (total.file, total.kind)) {
+            Some(sum) => {
+                sum.calls += total.calls;
+                sum.bytes = sum.bytes.saturating_add(total.bytes);
+                sum.time_ns = sum.time_ns.saturating_add(total.time_ns);
+            }
+            None => merged.push(total),
+        }
+    }
+    merged
 }
 
 #[cfg(test)]

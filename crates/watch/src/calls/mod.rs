@@ -6,7 +6,9 @@ mod credit;
 mod errno;
 mod file_key;
 mod log;
+mod packed;
 mod shape;
+mod whole;
 
 pub(crate) use credit::Credit;
 pub(crate) use errno::errno_name;

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::InKernel;
+use super::{ALL, InKernel};
+use crate::calls::CallRecord;
 
 /// Calls of a piece, and pieces of each kind: they alternate, and the fastest of each are compared, since disturbance only adds.
 const CALLS: u32 = 500;
@@ -18,26 +19,51 @@ pub(crate) struct Cost {
     pub(crate) call_ns: f64,
     /// A call that moves bytes of a file.
     pub(crate) transfer_ns: f64,
+    /// By how much a recorded duration is longer than the call takes without the observer (below 0: shorter, for the way into the
+    /// kernel and out of it is not in it); where calls are recorded.
+    pub(crate) excess_ns: Option<f64>,
 }
 
 impl InKernel {
     /// Measures the cost of a call, and takes the observer out of the kernel to see what calls cost without it. `None`:
-    /// no memory file or thread could be had, or the machine is too busy to tell.
-    pub(crate) fn measure(mut self) -> Option<Cost> {
+    /// no memory file or thread could be had, or the machine is too busy to tell. `recorded`: calls are recorded, too.
+    pub(crate) fn measure(mut self, recorded: bool) -> Option<Cost> {
         let file = memfd_create("iowhy-cost", MemfdFlags::CLOEXEC).ok()?;
         rustix::io::write(&file, &[0; 4096]).ok()?;
         std::thread::scope(|scope| {
             let measured = std::thread::Builder::new().spawn_scoped(scope, move || {
                 let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
                 self.add([tid]).ok()?;
+                if recorded {
+                    self.allow_records(ALL).ok()?;
+                }
                 let watched = (fastest(&call), fastest(&|| transfer(&file)));
+                let duration = if recorded { self.usual_transfer_ns(tid) } else { None };
                 drop(self);
                 let bare = (fastest(&call), fastest(&|| transfer(&file)));
-                let cost = Cost { call_ns: watched.0 - bare.0, transfer_ns: watched.1 - bare.1 };
+                let cost = Cost {
+                    call_ns: watched.0 - bare.0,
+                    transfer_ns: watched.1 - bare.1,
+                    excess_ns: duration.map(|ns| ns - bare.1),
+                };
                 (cost.call_ns > 0.0 && cost.transfer_ns > 0.0).then_some(cost)
             });
             measured.ok()?.join().ok()?
         })
+    }
+
+    /// The smallest mean of the durations of a piece of transfers that this thread just made.
+    fn usual_transfer_ns(&mut self, tid: u32) -> Option<f64> {
+        let mut durations = Vec::new();
+        let made = |record: &CallRecord| record.tid == tid && i64::from(record.number) == libc::SYS_pread64;
+        self.take_records(&mut |record| {
+            if made(record) {
+                durations.push(record.returned_ns.saturating_sub(record.entered_ns) as f64);
+            }
+        })
+        .ok()?;
+        let mean = |piece: &[f64]| piece.iter().sum::<f64>() / piece.len() as f64;
+        durations.chunks_exact(CALLS as usize).map(mean).min_by(f64::total_cmp)
     }
 }
 

@@ -64,6 +64,8 @@ pub(crate) struct Lost {
     pub(crate) processes: u64,
     /// Requests of rings on files that were not followed.
     pub(crate) ring_requests: u64,
+    /// Calls that are missing at the end of a record of all calls, because its buffer was full.
+    pub(crate) records: u64,
 }
 
 pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
@@ -87,8 +89,8 @@ pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
         let (key, bytes) = entry.map_err(|e| chain(&e))?;
         paths.insert(FileKey(key), path_text(&bytes));
     }
-    let lost: Array<_, [u64; 6]> = map(object, "losses")?;
-    let [threads, descriptions, files, requests, by_process, ring_requests] =
+    let lost: Array<_, [u64; 7]> = map(object, "losses")?;
+    let [threads, descriptions, files, requests, by_process, ring_requests, records] =
         lost.get(&0, 0).map_err(|e| chain(&e))?;
     Ok(Facts {
         calls: calls(object)?,
@@ -98,7 +100,7 @@ pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
         // Where one is missing, what the others did does not add up.
         processes: if by_process == 0 { processes(object)? } else { HashMap::new() },
         rings: super::rings::counts(object)?,
-        lost: Lost { threads, descriptions, files, requests, processes: by_process, ring_requests },
+        lost: Lost { threads, descriptions, files, requests, processes: by_process, ring_requests, records },
     })
 }
 

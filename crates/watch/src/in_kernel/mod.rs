@@ -30,6 +30,7 @@ pub(crate) use facts::Facts;
 #[cfg(test)]
 use facts::Lost;
 pub(crate) use namer::Namer;
+pub(crate) use records::{ALL, FULL};
 pub(crate) use rights::{Refused, may_load};
 
 /// The object, built from `bpf/observer.bpf.c` by `cargo xtask observer`.
@@ -50,20 +51,24 @@ pub(crate) struct InKernel {
     window: Option<Window>,
 }
 
+/// Room for the records of a window, and for a record of all calls: 300,000 of them.
+pub(crate) const WINDOW_BYTES: u32 = 1 << 20;
+pub(crate) const ALL_BYTES: u32 = 32 << 20;
+
 /// `mode` of one thread.
 const COUNTED: u16 = 0;
 const HELD: u16 = 2;
 
 impl InKernel {
-    /// Loads the observer. It does nothing yet.
+    /// Loads the observer. It does nothing yet. `record_bytes`: room for recorded calls, a power of two.
     ///
     /// # Errors
     /// Why the kernel refuses it, in words.
-    pub(crate) fn open() -> Result<InKernel, String> {
+    pub(crate) fn open(record_bytes: u32) -> Result<InKernel, String> {
         // Kernels before 5.11 refuse a program that asks for the type of the current task.
         let of_task = BpfHelper::BPF_FUNC_get_current_task_btf;
         let typed_task = u32::from(is_helper_supported(ProgramType::RawTracePoint, of_task).unwrap_or(false));
-        let mut object = Object::open(OBJECT, &[("typed_task", typed_task)])?;
+        let mut object = Object::open(OBJECT, &[("typed_task", typed_task)], &[("records", record_bytes)])?;
         let mut machine: Array<_, [u32; MACHINE_WORDS]> = map(&mut object, "machine")?;
         machine.set(0, machine_words(0), 0).map_err(|e| chain(&e))?;
         let mut shapes: Array<_, [u16; 10]> = map(&mut object, "shapes")?;

@@ -45,12 +45,21 @@ struct Program {
 }
 
 impl Object {
-    /// Makes the maps and fits the programs to this kernel; none is loaded yet. `globals` are constants by name.
+    /// Makes the maps and fits the programs to this kernel; none is loaded yet. `globals` are constants by name, `sizes` what maps hold
+    /// (entries, or bytes of a ring buffer) where it is not what the object says.
     ///
     /// # Errors
     /// Why the kernel refuses it, in words.
-    pub(super) fn open(bytes: &[u8], globals: &[(&str, u32)]) -> Result<Object, String> {
+    pub(super) fn open(
+        bytes: &[u8],
+        globals: &[(&str, u32)],
+        sizes: &[(&str, u32)],
+    ) -> Result<Object, String> {
         let mut object = aya_obj::Object::parse(bytes).map_err(|e| chain(&e))?;
+        for (name, size) in sizes {
+            let map = object.maps.get_mut(*name).ok_or_else(|| format!("the object has no map {name}"))?;
+            map.set_max_entries(*size);
+        }
         let values: Vec<_> = globals.iter().map(|(name, value)| (*name, value.to_ne_bytes())).collect();
         let values = values.iter().map(|(name, value)| (*name, (value.as_slice(), true)));
         object.patch_map_data(values.collect()).map_err(|e| chain(&e))?;

@@ -17,8 +17,13 @@ const ON_ENTER: &str = "on_enter";
 /// The buffer that records wait in.
 pub(super) struct Window(RingBuf<MapData>);
 
+/// `RECORD_ALL`: every call from now on.
+pub(crate) const ALL: u32 = u32::MAX;
+/// `RECORD_FULL`: none any more, but those that are missing are counted.
+pub(crate) const FULL: u32 = u32::MAX - 1;
+
 impl InKernel {
-    /// Records the next calls, so many at the most.
+    /// Records the next calls, so many at the most, or [`ALL`].
     ///
     /// # Errors
     /// The kernel refuses the program at the entry of calls, or its buffer.

@@ -10,7 +10,7 @@ use super::*;
 
 /// Runs `work` on a thread that is counted from before its first call to after its last.
 fn counted(work: impl FnOnce() + Send + 'static) -> Option<Facts> {
-    let opened = InKernel::open().and_then(|mut observer| observer.count().map(|()| observer));
+    let opened = InKernel::open(WINDOW_BYTES).and_then(|mut observer| observer.count().map(|()| observer));
     let mut observer = match opened {
         Ok(observer) => observer,
         Err(why) => {
@@ -120,7 +120,7 @@ fn a_window_records_each_call_in_order_with_its_file_and_offset() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let opened = InKernel::open().and_then(|mut observer| observer.count().map(|()| observer));
+    let opened = InKernel::open(WINDOW_BYTES).and_then(|mut observer| observer.count().map(|()| observer));
     let mut observer = match opened {
         Ok(observer) => observer,
         Err(why) => {
@@ -166,11 +166,39 @@ fn a_window_records_each_call_in_order_with_its_file_and_offset() {
     assert_eq!(work(&mut observer, 10).len(), 10);
 }
 
+#[test]
+fn a_record_of_all_calls_ends_where_its_room_does_and_the_rest_is_counted() {
+    let opened = InKernel::open(4096).and_then(|mut observer| observer.count().map(|()| observer));
+    let mut observer = match opened {
+        Ok(observer) => observer,
+        Err(why) => {
+            println!("skipped: system calls cannot be counted here: {why}");
+            return;
+        }
+    };
+    let path = std::env::current_exe().unwrap();
+    let file = std::fs::File::open(path).unwrap();
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    observer.open_window(ALL).unwrap();
+    observer.add([tid]).unwrap();
+    for n in 0..500u64 {
+        file.read_exact_at(&mut [0; 16], n).unwrap();
+    }
+    let mut offsets = Vec::new();
+    let left = observer.take_records(&mut |record| offsets.push(record.arguments[3])).unwrap();
+    assert_eq!(left, FULL);
+    let recorded = offsets.len() as u64;
+    assert!(recorded > 10 && recorded < 100, "{recorded}");
+    assert_eq!(offsets, (0..recorded).collect::<Vec<u64>>(), "none is missing between");
+    let facts = observer.facts().unwrap();
+    assert!(facts.lost.records >= 500 - recorded, "{:?}", facts.lost);
+}
+
 /// Reads past the cache: whether the file system allows that, and has a device, is found out by trying.
 #[test]
 fn every_request_of_a_thread_is_seen_from_its_issue_to_its_end() {
     const READS: usize = 200;
-    let opened = InKernel::open().and_then(|mut observer| Ok((observer.requests()?, observer)));
+    let opened = InKernel::open(WINDOW_BYTES).and_then(|mut observer| Ok((observer.requests()?, observer)));
     let (mut feed, observer) = match opened {
         Ok(opened) => opened,
         Err(why) => {

@@ -100,9 +100,10 @@ impl Counting {
         }
     }
 
-    /// The run begins now: calls are recorded from here on. `loads`: it begins with loading the program.
-    pub(super) fn record(&mut self, observer: &mut InKernel, now: u64, loads: bool, seed: u64) {
-        self.recording = Some(Recording::new(now, loads, seed));
+    /// The run begins now: calls are recorded from here on, `all` of them or windows. `loads`: it begins with loading the program.
+    pub(super) fn record(&mut self, observer: &mut InKernel, now: u64, loads: bool, all: bool, seed: u64) {
+        self.recording =
+            Some(if all { Recording::of_all(now, seed) } else { Recording::new(now, loads, seed) });
         self.step(observer, now);
     }
 
@@ -147,9 +148,14 @@ impl Counting {
             }
         }
         let path = |file: FileKey| paths.get(&file).cloned();
-        let (pattern, durations) = log.map(|log| log.finish(path)).unwrap_or_default();
+        let (mut pattern, durations) = log.map(|log| log.finish(path)).unwrap_or_default();
         set_times(&mut calls, &mut files, &durations);
-        let cost_ns = observer.measure().map_or(0.0, |cost| spent_ns(&calls, cost));
+        let cost = observer.measure(pattern.record.is_some());
+        let cost_ns = cost.map_or(0.0, |cost| spent_ns(&calls, cost));
+        if let Some(record) = &mut pattern.record {
+            record.missing = lost.records;
+            record.excess_ns = cost.and_then(|cost| cost.excess_ns);
+        }
         let calls = Some(CallCounts { complete: lost.threads == 0, calls });
         Some(Counts { calls, files, kinds, processes, pattern, rings, recorded, cost_ns })
     }

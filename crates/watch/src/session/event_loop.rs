@@ -16,7 +16,7 @@ use super::state::{State, What};
 use super::thread_set::LookBudget;
 use crate::child::Adoption;
 use crate::event::Kind;
-use crate::in_kernel::InKernel;
+use crate::in_kernel::{self, InKernel};
 use crate::perf::{self, Recorder, Rights, SelfTest};
 use crate::timeline::Found;
 use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
@@ -75,6 +75,8 @@ pub(super) struct EventLoop<'a> {
     /// Counts every call.
     pub(super) counting: Option<Counting>,
     wants_counts: bool,
+    /// Records every call.
+    wants_record: bool,
     pub(super) state: State<'a>,
     pub(super) before: Option<Before>,
     pub(super) limitations: Vec<Limitation>,
@@ -113,6 +115,7 @@ impl<'a> EventLoop<'a> {
             observer: None,
             counting: None,
             wants_counts: options.count_calls,
+            wants_record: options.count_calls && options.record_calls,
             state: State::new(options.on_path, now),
             before: None,
             self_test: SelfTest::default(),
@@ -203,7 +206,11 @@ impl<'a> EventLoop<'a> {
             }
             return;
         }
-        let mut observer = match InKernel::open() {
+        let mut observer = match InKernel::open(if self.wants_record {
+            in_kernel::ALL_BYTES
+        } else {
+            in_kernel::WINDOW_BYTES
+        }) {
             Ok(observer) => observer,
             Err(why) => {
                 self.limitations.push(Limitation {
@@ -334,7 +341,7 @@ impl<'a> EventLoop<'a> {
         let seed = now ^ u64::from(self.root);
         self.duty = recording.then(|| Duty::new(now, self.self_test.switch_cost_ns, seed));
         if let Some((counting, observer)) = self.counting.as_mut().zip(self.observer.as_mut()) {
-            counting.record(observer, now, self.command, seed);
+            counting.record(observer, now, self.command, self.wants_record, seed);
         }
         self.round_ns = now;
     }

@@ -46,7 +46,7 @@ impl Observer {
         let event_loop = std::thread::Builder::new()
             .name(EVENT_LOOP_NAME.to_owned())
             .spawn(move || {
-                let options = Options { on_path: &on_path, tier, count_calls: false };
+                let options = Options { on_path: &on_path, tier, count_calls: false, record_calls: false };
                 let mut event_loop = EventLoop::new(&options, perf::rights().at_most(tier));
                 event_loop.open(&Roots::Own(&tids));
                 event_loop.begin();

@@ -12,4 +12,6 @@ pub struct Options<'a> {
     /// Whether every system call is to be counted in the kernel, and windows of them recorded for their order and
     /// durations (tier observer only).
     pub count_calls: bool,
+    /// Whether every call is to be recorded, instead of windows of them (with `count_calls`).
+    pub record_calls: bool,
 }

@@ -1,9 +1,9 @@
-//! Calls in their order, recorded as far as there is credit for them.
+//! Calls in their order: all of them where that was asked for, else windows as far as there is credit for them.
 
 use iowhy_core::profile::Limitation;
 
 use crate::calls::{CallLog, CallRecord, Credit};
-use crate::in_kernel::InKernel;
+use crate::in_kernel::{ALL, FULL, InKernel};
 use iowhy_linux::clock::monotonic_ns;
 
 /// While a window is open, records are fetched this often: the kernel's buffer holds more than the credit that may come
@@ -13,7 +13,8 @@ const PACE_NS: u64 = 50_000_000;
 /// The windows of a watch.
 pub(super) struct Recording {
     log: CallLog,
-    credit: Credit,
+    /// `None`: every call is recorded.
+    credit: Option<Credit>,
     /// Whether a window is open.
     open: bool,
     next_ns: u64,
@@ -27,12 +28,17 @@ impl Recording {
     pub(super) fn new(now: u64, loads: bool, seed: u64) -> Recording {
         Recording {
             log: CallLog::new(now, loads),
-            credit: Credit::new(now, seed),
+            credit: Some(Credit::new(now, seed)),
             open: false,
             next_ns: now,
             calls: 0,
             failed: None,
         }
+    }
+
+    /// The recording of every call of a run that begins now.
+    pub(super) fn of_all(now: u64, seed: u64) -> Recording {
+        Recording { log: CallLog::of_all(now), credit: None, ..Recording::new(now, false, seed) }
     }
 
     /// When [`Recording::step`] wants to be called.
@@ -60,10 +66,12 @@ impl Recording {
     }
 
     fn open(&mut self, observer: &mut InKernel) -> Result<(), String> {
-        let calls = self.credit.calls(monotonic_ns());
+        let calls = self.credit.as_mut().map_or(ALL, |credit| credit.calls(monotonic_ns()));
         observer.open_window(calls)?;
         let now = monotonic_ns();
-        self.log.begin(now);
+        if self.credit.is_some() {
+            self.log.begin(now);
+        }
         self.open = true;
         self.next_ns = now + PACE_NS;
         Ok(())
@@ -72,13 +80,19 @@ impl Recording {
     fn read(&mut self, observer: &mut InKernel) -> Result<(), String> {
         let left = self.take(observer)?;
         let now = monotonic_ns();
-        let credit = self.credit.calls(now);
+        self.next_ns = now + PACE_NS;
+        let Some(credit) = &mut self.credit else {
+            // The kernel counts what is missing from now on.
+            return if self.log.is_full() { observer.allow_records(FULL) } else { Ok(()) };
+        };
+        let credit = credit.calls(now);
         if left == 0 || credit == 0 {
             self.close(observer)?;
-            self.next_ns = self.credit.next_window_ns(monotonic_ns());
+            if let Some(credit) = &mut self.credit {
+                self.next_ns = credit.next_window_ns(monotonic_ns());
+            }
             return Ok(());
         }
-        self.next_ns = now + PACE_NS;
         observer.allow_records(credit)
     }
 
@@ -90,7 +104,9 @@ impl Recording {
             *calls += 1;
             log.take(record);
         });
-        self.credit.spend(self.calls - before);
+        if let Some(credit) = &mut self.credit {
+            credit.spend(self.calls - before);
+        }
         left
     }
 
@@ -104,9 +120,13 @@ impl Recording {
 
     /// Ends the recording; what was logged.
     pub(super) fn finish(mut self, observer: &mut InKernel, limitations: &mut Vec<Limitation>) -> CallLog {
-        if self.open
-            && let Err(why) = self.close(observer)
-        {
+        // A record of every call stays open: what recording costs is measured with it.
+        let done = match self.credit {
+            Some(_) if self.open => self.close(observer),
+            None if self.open => self.take(observer).map(|_| ()),
+            _ => Ok(()),
+        };
+        if let Err(why) = done {
             self.fail(&why);
         }
         limitations.extend(self.failed);

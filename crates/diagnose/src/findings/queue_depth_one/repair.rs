@@ -79,7 +79,7 @@ fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repaired> {
 }
 
 fn syncs(what: Op) -> bool {
-    matches!(what, Op::Fsync { .. } | Op::FsyncAfter { .. })
+    matches!(what, Op::Fsync { .. })
 }
 
 pub(super) fn others(plan: &Plan, run_facts: &RunFacts) -> Vec<Repaired> {

@@ -20,17 +20,10 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
     let mut most = 0;
     let mut of_several = false;
     for (actions, of) in repaired.threads.iter_mut().zip(&plan.threads) {
-        // A pass ends with a sync, so a batch is a whole part of it.
         let records: u64 = of.iter().filter(|a| syncs(a)).map(|a| u64::from(a.count)).sum();
         let batches = records.div_ceil(wanted).max(1);
         let batch = records.div_ceil(batches).max(1);
-        // A longer batch is several passes.
-        let passes = (wanted as f64 / records.max(1) as f64).round().clamp(1.0, f64::from(u32::MAX)) as u32;
-        most = most.max(batch.saturating_mul(u64::from(passes)));
-        let sync = match passes {
-            1 => Op::Fsync { metadata: false },
-            passes => Op::FsyncAfter { passes },
-        };
+        most = most.max(batch);
         let mut pending = 0;
         // Files that the syncs of this batch were for, in the order of their last ones.
         let mut owing: Vec<u32> = Vec::new();
@@ -38,8 +31,8 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
         let mut owed_ns = 0.0;
         actions.clear();
         for action in each(of) {
-            // A batch has one journal. One for several passes is left out: it is less than a call a pass.
-            let again = action.op == Op::RecreateFile && (passes > 1 || renewed.contains(&action.file));
+            // A batch has one journal.
+            let again = action.op == Op::RecreateFile && renewed.contains(&action.file);
             if action.op == Op::RecreateFile {
                 renewed.push(action.file);
             }
@@ -57,13 +50,25 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
                     pending = 0;
                     renewed.clear();
                     for file in owing.drain(..) {
-                        actions.push(Action::one(sync, file, 0, 0, std::mem::take(&mut owed_ns)));
+                        actions.push(Action::one(
+                            Op::Fsync { metadata: false },
+                            file,
+                            0,
+                            0,
+                            std::mem::take(&mut owed_ns),
+                        ));
                     }
                 }
             }
         }
         for file in owing {
-            actions.push(Action::one(sync, file, 0, 0, std::mem::take(&mut owed_ns)));
+            actions.push(Action::one(
+                Op::Fsync { metadata: false },
+                file,
+                0,
+                0,
+                std::mem::take(&mut owed_ns),
+            ));
         }
     }
     let how = match wanted {

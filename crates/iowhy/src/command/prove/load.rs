@@ -11,7 +11,7 @@ use crate::record::compare::Difference;
 use crate::record::watch::WatchRecord;
 use crate::record_file;
 
-const HINT: &str = "make a record with `iowhy --json RECORD -- CMD`";
+const HINT: &str = "make a record with `sudo iowhy --record-calls --json RECORD -- CMD`";
 
 /// Reads a record and holds its machine against this one.
 ///

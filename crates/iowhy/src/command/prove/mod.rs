@@ -38,8 +38,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         && let Some(reason) = &proof.reason
         && proof.findings.iter().all(|f| !f.failed && f.measured.is_none())
     {
-        const AGAIN: &str =
-            "profile the program again as root, for a second or more: `sudo iowhy --prove -- CMD`";
+        const AGAIN: &str = "profile the program again: `sudo iowhy --record-calls --json RECORD -- CMD`, or `--prove` instead";
         return Err(Problem::refused(format!("`{}` cannot be replayed: {reason}", args.record.display()))
             .hint(proof.hint.as_deref().unwrap_or(AGAIN)));
     }

@@ -47,8 +47,11 @@ fn run(calls: &[(&str, u64, u64, u64)], unnamed: FileUse, steps: Vec<Step>, flag
         });
         let unnamed =
             PatternFile { path: "?".into(), kind: "unknown".into(), flags: Some(flags), identity: None };
-        p.pattern =
-            CallPattern { files: vec![unnamed], stretches: vec![Stretch { length_ns: 1_000_000, steps }] };
+        p.pattern = CallPattern {
+            files: vec![unnamed],
+            stretches: vec![Stretch { length_ns: 1_000_000, steps }],
+            record: None,
+        };
     })
 }
 

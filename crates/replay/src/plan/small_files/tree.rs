@@ -103,7 +103,7 @@ pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
         depth: 1,
         ..Plan::default()
     };
-    Ok(Baseline { plan, scale, program_io_ns, overhead: overhead(facts), notes })
+    Ok(Baseline { plan, scale, program_io_ns, recorded: None, overhead: overhead(facts), notes })
 }
 
 /// Whether much of the run was in this function of the kernel.

@@ -85,7 +85,7 @@ fn offsets_are_those_at_which_the_calls_began() {
     let expected = [
         (StepKind::Read, Some(4096), 100),
         (StepKind::Read, Some(8000), 200),
-        (StepKind::Write, None, 100),
+        (StepKind::Write, Some(4900), 100),
         (StepKind::Read, Some(500), 100),
         (StepKind::Read, None, 100),
         (StepKind::Seek, Some(12345), 0),
@@ -176,4 +176,28 @@ fn a_stretch_is_bounded() {
     let calls: Vec<_> =
         (0..2 * CallPattern::MAX_STRETCH_STEPS as u64).map(|i| pread(i * 10, i * i, 1, 0)).collect();
     assert_eq!(logged(0, &calls).0.stretches[0].steps.len(), CallPattern::MAX_STRETCH_STEPS);
+}
+
+#[test]
+fn a_record_of_every_call_has_all_of_them_and_the_time_between_without_other_calls() {
+    let mut log = CallLog::of_all(100);
+    let nap = call(libc::SYS_nanosleep, 150, [0; 6], 0);
+    let calls = [
+        pread(99, 0, 64, 0),
+        pread(110, 0, 64, 0),
+        CallRecord { returned_ns: 950, file: None, ..nap },
+        pread(960, 64, 64, 0),
+        call(libc::SYS_fsync, 1000, [7, 0, 0, 0, 0, 0], 0),
+    ];
+    calls.iter().for_each(|call| log.take(call));
+    let (pattern, durations) = log.finish(path);
+    let record = pattern.record.clone().expect("it was asked for");
+    assert_eq!((record.calls, record.length_ns, record.missing), (4, 905, 0), "one began earlier");
+    let [reads, sync] = pattern.stretches[0].steps.as_slice() else { panic!("{pattern:?}") };
+    // 35 ns before the nap, and 10 after it.
+    assert_eq!((reads.count, reads.gap_ns, reads.time_ns), (2, 45, 10));
+    assert_eq!((sync.gap_ns, sync.argument), (35, 1));
+    let totals: Vec<_> = record.totals.iter().map(|t| (t.kind, t.calls, t.bytes, t.time_ns)).collect();
+    assert_eq!(totals, [(StepKind::Read, 2, 128, 10), (StepKind::Sync, 1, 0, 5)]);
+    assert_eq!(durations.by_name["nanosleep"].of(1), 800);
 }
