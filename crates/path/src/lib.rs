@@ -14,6 +14,7 @@ pub mod faster;
 pub mod fit;
 pub mod ledger;
 pub mod limit;
+pub mod local;
 pub mod methods;
 pub mod per_request;
 pub mod plan;

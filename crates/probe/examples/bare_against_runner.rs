@@ -90,6 +90,6 @@ fn bare_slice(target: &Target, bytes: u64) -> Result<f64, Problem> {
 
 fn runner_slice(target: &Target, workload: &Workload) -> Result<f64, Problem> {
     let bounds = Bounds { wall: SLICE, requests_per_thread: u64::MAX };
-    let slices = runner::run(&[Arm { workload, target, listed: None }], bounds, None)?;
+    let slices = runner::run(&[Arm { workload, target, listed: None, request_bytes: None }], bounds, None)?;
     slices.first().map(|s| s.sample.ns_per_request()).ok_or_else(|| Problem::failed("no slice came back"))
 }

@@ -11,6 +11,7 @@ pub mod counters;
 pub mod environment;
 pub mod fault;
 pub mod hot_loop;
+pub mod interleave;
 pub mod interrupt;
 pub mod last_act;
 pub mod listed;

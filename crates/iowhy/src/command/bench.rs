@@ -243,6 +243,8 @@ fn overhead_cell(target: &Target, pattern: Pattern) -> Cell<'_> {
         arms: vec![(workload, target)],
         bounds: Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX },
         listed: None,
+        group: None,
+        request_bytes: None,
     }
 }
 
@@ -315,7 +317,7 @@ fn cell<'a>(arms: Vec<Workload>, targets: &[&'a Target], sweep: &Sweep) -> Cell<
     let requests = arms.iter().map(|w| w.blocks() / w.threads.max(1) as u64).min().unwrap_or(1);
     let wall = if sweep.once { Duration::MAX } else { per_cell(sweep) / ROUNDS };
     let bounds = Bounds { wall, requests_per_thread: if once { requests } else { u64::MAX } };
-    Cell { key, arms: arms.into_iter().zip(targets.iter().copied()).collect(), bounds, listed: None }
+    Cell { key, arms: arms.into_iter().zip(targets.iter().copied()).collect(), bounds, listed: None, group: None, request_bytes: None }
 }
 
 fn per_cell(sweep: &Sweep) -> Duration {

@@ -83,6 +83,14 @@ pub(super) fn of_middle(
     (!middle.is_empty()).then_some(mean)
 }
 
+/// Waiting of one round by the counts of scheduler and device, per request, and what rests on an assumption.
+pub(crate) fn waits(run: &CellRun, sample: &Sample, context: &LedgerContext<'_>) -> (Ledger, Vec<String>) {
+    let mut booking =
+        Booking { w: &run.workload, sample, context, layers: Ledger::default(), notes: Vec::new() };
+    booking.wait();
+    (booking.layers, booking.notes)
+}
+
 /// Splits one round.
 fn of_round(run: &CellRun, sample: &Sample, context: &LedgerContext<'_>) -> RequestLedger {
     let total_ns = sample.ns_per_request();
