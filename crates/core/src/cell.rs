@@ -95,7 +95,7 @@ impl Sample {
     }
 
     /// Adds a later part of the same round by the same threads: times and counts are sums. Round, start and cache state
-    /// stay those of the first part; members and latency classes are left to the caller.
+    /// stay those of the first part; members are left to the caller.
     pub fn add(&mut self, later: &Sample) {
         for (sum, part) in [
             (&mut self.requests, later.requests),
@@ -128,6 +128,12 @@ impl Sample {
                 (Some(sum), Some(part)) => Some(sum.saturating_add(part)),
                 (sum, part) => sum.or(part),
             };
+        }
+        for &(low_ns, count) in &later.latency_quarters {
+            match self.latency_quarters.binary_search_by_key(&low_ns, |class| class.0) {
+                Ok(at) => self.latency_quarters[at].1 += count,
+                Err(at) => self.latency_quarters.insert(at, (low_ns, count)),
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Costs {
 }
 
 /// A ledger and its notes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Layers {
     /// The split; absent where no request was completed.
     pub ledger: Option<Ledger>,

@@ -4,15 +4,15 @@
 //! Invariants: the request itself is in no cost that explains it, so that `unexplained` is what was measured less what was
 //! predicted; shares are computed within rounds, and their intervals from draws of rounds, all cells together.
 
-use iowhy_core::cell::CellRun;
+use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
-use iowhy_core::workload::{CacheState, Direction, Workload};
+use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 
 use crate::costs::Layers;
 use crate::ledger::{self, LedgerContext, layer_estimates};
-use crate::per_request::{busy_ns, rounds};
+use crate::per_request::{busy_ns, device_request_ns, rounds, stack_request_ns};
 
 /// What a calibration cell of one request measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct LocalCells<'a> {
     pub sizes: Vec<&'a CellRun>,
 }
 
+/// Requests of the round that medians are put into: a nanosecond of rounding is then nothing.
+const REQUESTS: u64 = 1 << 20;
 /// Draws of rounds behind an interval.
 const DRAWS: usize = 400;
 
@@ -54,35 +56,33 @@ const DRAWS: usize = 400;
 pub fn layers(row: &CellRun, cells: &LocalCells<'_>, context: &LedgerContext<'_>, seed: u64) -> Option<Layers> {
     let table = Table::new(row, cells, context)?;
     let all: Vec<usize> = (0..table.rows.len()).collect();
-    let point = table.split(&all, &row.workload)?;
+    let (point, mut notes) = table.split(&all)?;
     let mut rng = Rng::new(seed);
     let draw = |_| {
         let drawn: Vec<usize> = all.iter().map(|_| rng.below(all.len() as u64) as usize).collect();
-        table.split(&drawn, &row.workload)
+        Some(table.split(&drawn)?.0)
     };
     let draws: Vec<Ledger> = (0..DRAWS).filter_map(draw).collect();
     let estimates = if all.len() < stats::MIN_SAMPLES { Vec::new() } else { layer_estimates(&point, &draws, all.len()) };
-    let mut notes = table.notes;
-    notes.extend(together(&row.workload).map(str::to_owned));
+    notes.extend(together(&row.workload).into_iter().map(str::to_owned));
     Some(Layers { ledger: Some(point), estimates, notes, draws })
 }
 
 /// Which layers the cells of a request do not tell apart.
-fn together(w: &Workload) -> Option<&'static str> {
+fn together(w: &Workload) -> Vec<&'static str> {
     match (w.direction, w.state) {
-        (Direction::Read, CacheState::Cold) => Some(
-            "copy and block: looking up further pages is in `copy`; allocating and inserting pages is in `block`, with the \
-             requests to the device: not divided",
-        ),
-        (Direction::Read, CacheState::Warm) if w.block_bytes > 4096 => {
-            Some("copy: looking up the pages after the first is in it: not divided")
+        (Direction::Read, CacheState::Cold) => vec![COPY, "block is block and page allocation together"],
+        (Direction::Read, CacheState::Warm) if w.block_bytes > 4096 => vec![COPY],
+        (Direction::Write, CacheState::None) if w.method == Method::PwriteFdatasync => {
+            vec!["copy is copy and page allocation together", JOURNAL]
         }
-        (Direction::Write, CacheState::None) => {
-            Some("block: building requests, journal and flush are one CPU time: not divided")
-        }
-        _ => None,
+        (Direction::Write, CacheState::None) => vec![JOURNAL],
+        _ => Vec::new(),
     }
 }
+
+const JOURNAL: &str = "block is block and journal together";
+const COPY: &str = "copy is copy and look-up of further pages together";
 
 /// One round: shares of the request's time.
 struct Round {
@@ -95,21 +95,23 @@ struct Round {
     above: Option<f64>,
     above_twice: Option<f64>,
     predicted: f64,
-    waits: Ledger,
+    run_delay: f64,
+    device: Option<f64>,
+    stack: Option<f64>,
 }
 
 /// The rounds that all cells have.
-struct Table {
+struct Table<'a> {
     rows: Vec<Round>,
-    notes: Vec<String>,
+    row: &'a CellRun,
+    context: &'a LedgerContext<'a>,
 }
 
-impl Table {
-    fn new(row: &CellRun, cells: &LocalCells<'_>, context: &LedgerContext<'_>) -> Option<Table> {
+impl<'a> Table<'a> {
+    fn new(row: &'a CellRun, cells: &LocalCells<'_>, context: &'a LedgerContext<'a>) -> Option<Table<'a>> {
         if cells.sizes.len() < 2 {
             return None;
         }
-        let mut notes = Vec::new();
         let mut rows = Vec::new();
         for sample in rounds(row) {
             let time_ns = sample.ns_per_request();
@@ -136,8 +138,6 @@ impl Table {
             let bytes = sample.claimed_bytes as f64 / sample.requests as f64;
             let harness = harness.unwrap_or(0.0);
             let call = call.unwrap_or(harness);
-            let (waits, new) = ledger::waits(row, sample, context);
-            notes.extend(new.into_iter().filter(|note| !notes.contains(note)).collect::<Vec<_>>());
             rows.push(Round {
                 time_ns,
                 busy: busy_ns(sample) / time_ns,
@@ -148,15 +148,17 @@ impl Table {
                 above,
                 above_twice,
                 predicted: on_the_line(&sizes, bytes)?,
-                waits,
+                run_delay: sample.run_delay_ns as f64 / sample.requests as f64 / time_ns,
+                device: device_request_ns(sample).map(|ns| ns / time_ns),
+                stack: stack_request_ns(sample).map(|ns| ns / time_ns),
             });
         }
-        (!rows.is_empty()).then_some(Table { rows, notes })
+        (!rows.is_empty()).then_some(Table { rows, row, context })
     }
 
     /// The split over some rounds, which may stand there more than once: medians of shares, so that one bad round counts for
     /// little, times the median time. Shares of layers are differences of medians and sum to 1 with `unexplained`.
-    fn split(&self, drawn: &[usize], w: &Workload) -> Option<Ledger> {
+    fn split(&self, drawn: &[usize]) -> Option<(Ledger, Vec<String>)> {
         let median = |quantity: &dyn Fn(&Round) -> Option<f64>| {
             let values: Option<Vec<f64>> = drawn.iter().map(|&i| quantity(self.rows.get(i)?)).collect();
             stats::median(&values?)
@@ -169,28 +171,38 @@ impl Table {
         let mut ledger = Ledger::default();
         let mut add = |layer, busy: f64, wait: f64| ledger.add(layer, busy * time_ns, wait * time_ns);
         add(Layer::Program, harness, 0.0);
-        add(Layer::Call, call - harness, 0.0);
-        add(Layer::Filesystem, end - call, 0.0);
+        let w = &self.row.workload;
         let in_cache = w.state == CacheState::Warm;
         let above = if in_cache { Some(predicted) } else { median(&|r| r.above) };
-        match above {
-            None => add(Layer::Block, predicted - end, 0.0),
-            Some(above) => {
-                // The second pass over dirty pages allocates none.
-                let again = median(&|r| Some(2.0 * r.above_twice? - r.above?)).unwrap_or(above);
+        if w.method.mapped() {
+            add(Layer::Memory, predicted - harness, 0.0);
+        } else {
+            add(Layer::Call, call - harness, 0.0);
+            add(Layer::Filesystem, end - call, 0.0);
+            // The second pass over dirty pages allocates none.
+            let again = median(&|r| Some(2.0 * r.above_twice? - r.above?)).or(above);
+            if let (Some(above), Some(again)) = (above, again) {
                 add(Layer::Cache, (look_up - end) + (above - again), 0.0);
                 add(Layer::Copy, again - look_up, 0.0);
-                add(Layer::Block, predicted - above, 0.0);
             }
+            add(Layer::Block, predicted - above.unwrap_or(end), 0.0);
         }
-        let mut waits = 0.0;
-        for layer in Layer::ALL {
-            let wait = median(&|r| Some(r.waits.get(layer).wait_ns / r.time_ns))?;
-            waits += wait;
-            add(layer, 0.0, wait);
-        }
-        add(Layer::Unexplained, busy - predicted, 1.0 - busy - waits);
-        Some(ledger)
+        // A round of median shares, waiting booked as in any other: the device's counters are too coarse for one round.
+        let whole = |share: f64| (share * time_ns * REQUESTS as f64).max(0.0) as u64;
+        let middle = Sample {
+            requests: REQUESTS,
+            thread_ns: whole(1.0),
+            cpu_ns: whole(busy),
+            run_delay_ns: whole(of(|r| r.run_delay)?),
+            device_request_ns: median(&|r| r.device).map(whole),
+            stack_request_ns: median(&|r| r.stack).map(whole),
+            ..Sample::default()
+        };
+        let (waits, notes) = ledger::waits(self.row, &middle, self.context);
+        waits.entries().iter().for_each(|entry| ledger.add(entry.id, 0.0, entry.wait_ns));
+        let waited = waits.total_ns() / time_ns;
+        ledger.add(Layer::Unexplained, (busy - predicted) * time_ns, (1.0 - busy - waited) * time_ns);
+        Some((ledger, notes))
     }
 }
 

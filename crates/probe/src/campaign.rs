@@ -161,10 +161,13 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
                 continue;
             }
             let seed = effort.seed ^ unit.first().map_or(0, |first| *first as u64);
-            for place in schedule::interleave(unit.len(), rounds, seed) {
-                let index = unit[place];
-                if at(index) {
-                    states[index].slice(&cells[index], rounds, begun, kernel_threads.as_mut());
+            for turn in 0..MAX_TURNS {
+                for place in schedule::interleave(unit.len(), rounds * MAX_TURNS + turn, seed) {
+                    let (index, cell) = (unit[place], &cells[unit[place]]);
+                    let wanted = turn == 0 || states[index].has_time_left(cell, rounds);
+                    if wanted && (turn > 0 || at(index)) {
+                        states[index].slice(cell, rounds, begun, kernel_threads.as_mut());
+                    }
                 }
             }
         }
@@ -180,6 +183,9 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
     }
 }
 
+/// Slices of a cell of [`Group::Slices`] in one round, where its requests end before its time does: they sum to one sample.
+const MAX_TURNS: u32 = 6;
+
 /// The open cells in units that are measured side by side: a group, or a cell.
 fn units(cells: &[Cell<'_>], open: &[usize]) -> Vec<Vec<usize>> {
     let mut units: Vec<Vec<usize>> = Vec::new();
@@ -193,19 +199,25 @@ fn units(cells: &[Cell<'_>], open: &[usize]) -> Vec<Vec<usize>> {
     units
 }
 
-/// Has the page cache take the memory that cold reads and writes of a group will need; each then frees it. What cannot be fetched here fails
+/// Has the page cache take and free the memory that cold reads and writes of a group will need. What cannot be fetched here fails
 /// where it is measured.
 fn populate(cells: &[Cell<'_>], unit: &[usize]) {
     let cold = unit.iter().filter(|index| matches!(cells[**index].group, Some(Group::Slices(_))));
     let cold = cold.filter_map(|index| cells[*index].arms.first());
     let cold = cold.filter(|(w, target)| (w.state == CacheState::Cold || w.direction.writes()) && target.has_page_cache());
     let Some((workload, target)) = cold.max_by_key(|(workload, _)| workload.region_bytes) else { return };
-    for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
+    let rest = target.facts.size_bytes.saturating_sub(workload.region_offset);
+    let bytes = workload.region_bytes.max(MIN_POPULATED_BYTES).min(rest);
+    for (part, offset, bytes) in target.ranges(workload.region_offset, bytes) {
         if let Ok(file) = part.open(OpenMode::default()) {
-            let _ = residency::fetch(file.as_fd(), offset, bytes);
+            let fd = file.as_fd();
+            let _ = residency::fetch(fd, offset, bytes).and_then(|_| residency::evict(fd, offset, bytes));
         }
     }
 }
+
+/// The kernel may take other free memory than what was just freed, so a small region populates more than itself.
+const MIN_POPULATED_BYTES: u64 = 128 << 20;
 
 /// Measures the cells of a unit in blocks; one that cannot be is measured in a slice.
 fn blocks(
@@ -327,13 +339,21 @@ impl CellState {
         self.book(cell, (round, start_ns), &before, slices);
     }
 
+    /// Whether slices of a group fit in what this round left of a cell's time.
+    fn has_time_left(&self, cell: &Cell<'_>, round: u32) -> bool {
+        let grouped = matches!(cell.group, Some(Group::Slices(_))) && !self.failed && !interrupt::requested();
+        let last = self.runs.first().and_then(|run| run.samples.last()).filter(|last| last.round == round);
+        let spent = |last: &Sample| 3 * u128::from(last.wall_ns) / 2 < cell.bounds.wall.as_nanos();
+        grouped && last.is_some_and(spent)
+    }
+
     /// Brings the cache into the claimed state and looks at it, arm by arm; `None` where that failed.
     fn prepare(&mut self, cell: &Cell<'_>, round: u32) -> Option<Vec<Option<Seen>>> {
         let arm = |(workload, target): &(Workload, &Target)| {
             if round == 0 {
                 read_first(workload, target)?;
             }
-            if matches!(cell.group, Some(Group::Slices(_))) {
+            if cell.group.is_some() {
                 forget_written(workload, target)?;
             }
             prepare(workload, target)
@@ -382,7 +402,10 @@ impl CellState {
             if slice.sample.requests > 0 {
                 run.latency.merge(&slice.latency);
                 let latency_quarters = slice.latency.quarters();
-                run.samples.push(Sample { latency_quarters, ..slice.sample });
+                match run.samples.last_mut().filter(|last| last.round == round) {
+                    Some(last) => last.add(&Sample { latency_quarters, ..slice.sample }),
+                    None => run.samples.push(Sample { latency_quarters, ..slice.sample }),
+                }
             }
             for note in slice.dropped {
                 if !run.dropped.contains(&note) {

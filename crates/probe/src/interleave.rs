@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
-use iowhy_core::workload::{CacheState, Direction, Workload};
+use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 
 use crate::clock::Clock;
 use crate::counters::UsageSpan;
@@ -19,15 +19,21 @@ use crate::runner::{self, Arm, Counted, Slice, ThreadResult, WARM_UP_NS, combine
 /// Length of the longest block: shorter than a time slice of the scheduler (about 3 ms), far longer than the 10 us that
 /// reading the counters around it takes.
 const BLOCK: Duration = Duration::from_millis(1);
+/// The same where a device takes part: its request times are counted in whole milliseconds, and each block adds an error
+/// of a fraction of one.
+const DEVICE_BLOCK: Duration = Duration::from_millis(5);
 /// Requests before a block that do not count: the caches and predictors of the CPU are those of the cell before.
 const BLOCK_WARM_UP_NS: u64 = 50_000;
 
-/// Whether a cell can be measured in blocks: one request in flight, and asking again finds the same state.
+/// Whether a cell can be measured in blocks: one request in flight, and it leaves no work to later ones.
 pub fn can_interleave(workload: &Workload) -> bool {
-    workload.threads == 1
+    let ends = match workload.direction {
+        Direction::Read => workload.state != CacheState::Cold,
+        Direction::Write => matches!(workload.method, Method::Direct | Method::PwriteFdatasync),
+        Direction::Mixed(_) => false,
+    };
+    ends && workload.threads == 1
         && workload.depth == 1
-        && workload.direction == Direction::Read
-        && workload.state != CacheState::Cold
         && workload.rate_per_second.is_none()
         && !workload.method.mapped()
         && !workload.method.asynchronous()
@@ -46,7 +52,9 @@ fn run_here(arms: &[(Arm<'_>, Duration)], seed: u64) -> Vec<Result<Slice, Proble
         .map(|(arm, _)| if arm.target.script().is_some() { Clock::virtual_time() } else { Clock::real() })
         .collect();
     let longest = arms.iter().map(|(_, wall)| *wall).max().unwrap_or_default();
-    let passes = longest.as_nanos().div_ceil(BLOCK.as_nanos()).max(1) as u32;
+    let device = arms.iter().any(|(arm, _)| arm.workload.state == CacheState::Direct || arm.workload.direction.writes());
+    let block = if device { DEVICE_BLOCK } else { BLOCK };
+    let passes = longest.as_nanos().div_ceil(block.as_nanos()).max(1) as u32;
     let mut open: Vec<Result<Open<'_>, Problem>> =
         arms.iter().zip(&clocks).map(|((arm, wall), clock)| Open::new(*arm, clock, *wall / passes)).collect();
     let mut rng = Rng::new(seed);
@@ -94,7 +102,7 @@ impl<'a> Open<'a> {
         if self.sum.as_ref().is_some_and(|sum| sum.failure.is_some()) {
             return;
         }
-        if self.arm.target.script().is_none() {
+        if self.arm.target.script().is_none() && self.arm.workload.direction == Direction::Read {
             self.work.warm_up(self.access.as_mut(), BLOCK_WARM_UP_NS);
         }
         let before = Counted::read(&self.arm);
@@ -138,8 +146,6 @@ impl<'a> Open<'a> {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::workload::Method;
-
     use super::*;
     use crate::script::Script;
     use crate::target::Target;

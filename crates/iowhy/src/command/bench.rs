@@ -87,10 +87,8 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     record.warnings.extend(notes.map(|note| Warning::new("fio", note.clone())));
     fill(&mut record, &measured, &targets);
     let Measured { outcome, costs, watched } = measured;
-    let (model, harness) = (costs.model, costs.harness);
-    let alone: Vec<(&CellRun, &Target)> =
-        outcome.cells.iter().filter_map(|runs| Some((runs.first()?, *targets.first()?))).collect();
-    watched.fill(&mut record, model.as_ref(), harness, &alone);
+    let account = |run: &CellRun| Some(costs.layers(run, &targets.first()?.facts)).filter(|_| costs.model.is_some());
+    watched.fill(&mut record, outcome.cells.iter().filter_map(|runs| runs.first()), account);
     record.warnings.extend(measurement::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = Ending::for_cells(&record);

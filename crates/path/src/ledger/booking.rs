@@ -228,9 +228,7 @@ impl Booking<'_> {
         self.layers.add(Layer::Device, 0.0, device);
         if w.method == Method::PwriteEndFdatasync && device > 0.0 {
             self.notes.push(
-                "device: one fdatasync waits for many requests at once, so its wait is not divided: device, block and \
-                 journal together"
-                    .into(),
+                "device is device, block and journal together".into(),
             );
         }
         let held = stack_request_ns(sample).zip(device_request_ns(sample));

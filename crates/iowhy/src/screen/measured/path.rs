@@ -2,9 +2,11 @@
 //! the evidence: latencies, limits, methods, layers, model, cross-check.
 
 use iowhy_core::cell::StateCheck;
+use iowhy_core::layer::Layer;
 use iowhy_core::units::{self, Bytes};
 use iowhy_path::reconcile::Verdict as CellVerdict;
 use iowhy_view::document::{Chapter, Detail, Part, Section, Spread, Table};
+use iowhy_view::piece;
 
 use super::cell::shown;
 use super::{Named, cell, charts, cross_check, heading, layers, members, summary};
@@ -76,8 +78,8 @@ fn requests(record: &Record, named: &Named<'_>, detail: Detail) -> Vec<Part> {
             summary::rounds(record)
         )));
         parts.push(Part::Remarks(marked.iter().flat_map(|(label, cell)| notes(label, cell)).collect()));
-    } else if let Some((label, _)) = named.iter().find(|(_, cell)| !undivided(cell).is_empty()) {
-        parts.push(Part::Remarks(vec![format!("{label}: D is device, block and journal together")]));
+    } else {
+        parts.push(Part::Remarks(together(named)));
     }
     parts.extend(doubts(record, &marked, detail));
     if detail >= Detail::Verbose {
@@ -102,8 +104,28 @@ fn notes(label: &str, cell: &CellRecord) -> Vec<String> {
     unchecked.chain(undivided(cell)).map(|note| format!("{label}: {note}")).collect()
 }
 
-fn undivided(cell: &CellRecord) -> Vec<&String> {
-    cell.layer_notes.iter().filter(|note| note.contains("not divided")).collect()
+fn undivided(cell: &CellRecord) -> impl Iterator<Item = &String> {
+    cell.layer_notes.iter().filter(|note| note.ends_with("together"))
+}
+
+/// What the letters of a bar do not tell apart, each with its rows.
+fn together(named: &Named<'_>) -> Vec<String> {
+    let mut lines: Vec<(&String, Vec<&str>)> = Vec::new();
+    for (label, cell) in named {
+        for note in undivided(cell) {
+            match lines.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, labels)) => labels.push(label),
+                None => lines.push((note, vec![label])),
+            }
+        }
+    }
+    let line = |(note, labels): (&String, Vec<&str>)| {
+        let (layer, rest) = note.split_once(' ').unwrap_or((note, ""));
+        let letter = Layer::ALL.into_iter().find(|id| id.id() == layer).map(piece::letter);
+        let letter = letter.map_or_else(|| layer.to_owned(), String::from);
+        format!("{letter} {rest}: {}", labels.join("; "))
+    };
+    lines.into_iter().map(line).collect()
 }
 
 /// Cells that failed, are not what they claim, or could not be checked, by reason: the canonical ones, then those others
