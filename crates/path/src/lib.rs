@@ -23,6 +23,8 @@ pub mod targets;
 pub mod trial;
 
 #[cfg(test)]
+mod coverage_tests;
+#[cfg(test)]
 mod interval_tests;
 #[cfg(test)]
 mod measured_tests;

@@ -24,7 +24,8 @@ pub enum LocalCell {
     Above,
     /// The same twice: the second time the pages are in the cache and dirty.
     AboveTwice,
-    /// The same request in another size.
+    /// The same request in another size, or of a mapping with another number of faults. A single one is joined by the read
+    /// at the end of the file as the request of no bytes.
     Size,
 }
 
@@ -94,7 +95,9 @@ struct Round {
     look_up: Option<f64>,
     above: Option<f64>,
     above_twice: Option<f64>,
-    predicted: f64,
+    /// Size and share of the cells of other sizes, and the size of the request itself.
+    sizes: Vec<(f64, f64)>,
+    size: f64,
     run_delay: f64,
     device: Option<f64>,
     stack: Option<f64>,
@@ -109,9 +112,6 @@ struct Table<'a> {
 
 impl<'a> Table<'a> {
     fn new(row: &'a CellRun, cells: &LocalCells<'_>, context: &'a LedgerContext<'a>) -> Option<Table<'a>> {
-        if cells.sizes.len() < 2 {
-            return None;
-        }
         let mut rows = Vec::new();
         for sample in rounds(row) {
             let time_ns = sample.ns_per_request();
@@ -125,7 +125,7 @@ impl<'a> Table<'a> {
                 .iter()
                 .map(|run| {
                     let of = rounds(run).find(|s| s.round == sample.round)?;
-                    Some((of.claimed_bytes as f64 / of.requests as f64, busy_ns(of) / time_ns))
+                    Some((size(&row.workload, of), busy_ns(of) / time_ns))
                 })
                 .collect();
             let shares = (|| {
@@ -134,10 +134,12 @@ impl<'a> Table<'a> {
                 let end = share(cells.end_of_file)?;
                 Some((harness, call, end, share(cells.look_up)?, share(cells.above)?, share(cells.above_twice)?, sizes?))
             })();
-            let Some((harness, call, end, look_up, above, above_twice, sizes)) = shares else { continue };
-            let bytes = sample.claimed_bytes as f64 / sample.requests as f64;
+            let Some((harness, call, end, look_up, above, above_twice, mut sizes)) = shares else { continue };
             let harness = harness.unwrap_or(0.0);
             let call = call.unwrap_or(harness);
+            if sizes.len() == 1 {
+                sizes.extend(end.map(|end| (0.0, end)));
+            }
             rows.push(Round {
                 time_ns,
                 busy: busy_ns(sample) / time_ns,
@@ -147,7 +149,8 @@ impl<'a> Table<'a> {
                 look_up,
                 above,
                 above_twice,
-                predicted: on_the_line(&sizes, bytes)?,
+                sizes,
+                size: size(&row.workload, sample),
                 run_delay: sample.run_delay_ns as f64 / sample.requests as f64 / time_ns,
                 device: device_request_ns(sample).map(|ns| ns / time_ns),
                 stack: stack_request_ns(sample).map(|ns| ns / time_ns),
@@ -166,7 +169,11 @@ impl<'a> Table<'a> {
         let time_ns = median(&|r| Some(r.time_ns))?;
         let of = |quantity: fn(&Round) -> f64| median(&|r| Some(quantity(r)));
         let (harness, call, end) = (of(|r| r.harness)?, of(|r| r.call)?, of(|r| r.end_of_file)?);
-        let (busy, predicted) = (of(|r| r.busy)?, of(|r| r.predicted)?);
+        let busy = of(|r| r.busy)?;
+        let points: Option<Vec<(f64, f64)>> = (0..self.rows.first()?.sizes.len())
+            .map(|at| Some((median(&|r| Some(r.sizes.get(at)?.0))?, median(&|r| Some(r.sizes.get(at)?.1))?)))
+            .collect();
+        let predicted = on_the_line(&points?, of(|r| r.size)?)?;
         let look_up = median(&|r| r.look_up).unwrap_or(end);
         let mut ledger = Ledger::default();
         let mut add = |layer, busy: f64, wait: f64| ledger.add(layer, busy * time_ns, wait * time_ns);
@@ -206,12 +213,18 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The value at `bytes` of the line through the points (least squares); `None` where it has no slope.
-fn on_the_line(points: &[(f64, f64)], bytes: f64) -> Option<f64> {
+/// What the CPU time of a request grows with: its bytes, in a mapping its faults.
+fn size(row: &Workload, sample: &Sample) -> f64 {
+    let all = if row.method.mapped() { sample.minor_faults } else { sample.claimed_bytes };
+    all as f64 / sample.requests as f64
+}
+
+/// The value at `at` of the line through the points (least squares); `None` where it has no slope.
+fn on_the_line(points: &[(f64, f64)], at: f64) -> Option<f64> {
     let n = points.len() as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
     let (xx, xy) = points.iter().fold((0.0, 0.0), |(xx, xy), p| {
         (xx + (p.0 - x) * (p.0 - x), xy + (p.0 - x) * (p.1 - y))
     });
-    (xx > 0.0).then(|| y + xy / xx * (bytes - x))
+    (xx > 0.0).then(|| y + xy / xx * (at - x))
 }

@@ -399,7 +399,16 @@ impl<'a> Builder<'a> {
         let mapped = warm(Method::Mmap, SMALL);
         self.add("mapped-4k", Role::Canonical(MAPPED), 14, mapped, target);
         self.group(&["mapped-4k"], Group::Slices(MAPPED));
-        self.local_sizes(MAPPED, "mapped-4k", &[2 * SMALL, 8 * SMALL]);
+        // A fault maps the pages around it: the fewer of them are touched, the more faults a touch pays.
+        for stride in [2, 4] {
+            self.local((MAPPED, "mapped-4k"), (&format!("stride-{stride}"), LocalCell::Size), |w| {
+                w.pattern = Pattern::Stride(stride);
+                None
+            });
+            if let Some(cell) = self.cell(&format!("mapped-4k-stride-{stride}")) {
+                cell.bounds.requests_per_thread = (cell.bounds.requests_per_thread / stride).max(1);
+            }
+        }
         let end = Workload::reads(Method::PreadEnd, CacheState::None, SMALL, LARGE);
         self.add("end-of-file", Role::Calibration(CalibrationCell::EndOfFile), 4, end, target);
         self.group(&["null", "call", "end-of-file"], Group::Blocks(CACHED_SMALL));
@@ -559,8 +568,9 @@ impl<'a> Builder<'a> {
         self.add("write-seq-1m", Role::Canonical(WRITE_CACHED), 40, cached, target);
         self.group(&["write-seq-1m"], Group::Slices(WRITE_CACHED));
         let row = (WRITE_CACHED, "write-seq-1m");
-        // Of whole folios: other sizes leave smaller ones.
-        self.local_sizes(WRITE_CACHED, "write-seq-1m", &[LARGE / 2, 2 * LARGE]);
+        // Of whole folios, and no larger: sizes between leave smaller folios, and the largest ones come from memory that
+        // is provided on first use.
+        self.local_sizes(WRITE_CACHED, "write-seq-1m", &[LARGE / 2]);
         for (suffix, part) in [("unsynced", LocalCell::Above), ("twice", LocalCell::AboveTwice)] {
             self.local(row, (suffix, part), |w| {
                 w.method = Method::Pwrite;

@@ -204,10 +204,16 @@ fn units(cells: &[Cell<'_>], open: &[usize]) -> Vec<Vec<usize>> {
 fn populate(cells: &[Cell<'_>], unit: &[usize]) {
     let cold = unit.iter().filter(|index| matches!(cells[**index].group, Some(Group::Slices(_))));
     let cold = cold.filter_map(|index| cells[*index].arms.first());
-    let cold = cold.filter(|(w, target)| (w.state == CacheState::Cold || w.direction.writes()) && target.has_page_cache());
+    let cold = cold.filter(|(w, _)| w.state == CacheState::Cold || w.direction.writes());
     let Some((workload, target)) = cold.max_by_key(|(workload, _)| workload.region_bytes) else { return };
     let rest = target.facts.size_bytes.saturating_sub(workload.region_offset);
     let bytes = workload.region_bytes.max(MIN_POPULATED_BYTES).min(rest);
+    if let Some(script) = target.script() {
+        script.quirks.populate(bytes);
+    }
+    if !target.has_page_cache() {
+        return;
+    }
     for (part, offset, bytes) in target.ranges(workload.region_offset, bytes) {
         if let Ok(file) = part.open(OpenMode::default()) {
             let fd = file.as_fd();
