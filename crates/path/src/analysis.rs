@@ -184,7 +184,10 @@ impl<'a> Cells<'a> {
         targets
             .filter_map(|(key, target)| {
                 let (run, roles) = self.runs().find(|(run, _)| run.key == *key)?;
-                let local = roles.iter().find_map(Role::label).and_then(|label| self.local(label, run, &target.facts));
+                let local = roles
+                    .iter()
+                    .find_map(Role::label)
+                    .and_then(|label| self.local(label, run, &target.facts));
                 Some((key.clone(), local.unwrap_or_else(|| costs.layers(run, &target.facts))))
             })
             .collect()
@@ -194,10 +197,11 @@ impl<'a> Cells<'a> {
     fn local(&self, label: &str, run: &CellRun, facts: &TargetFacts) -> Option<Layers> {
         let role = |wanted: Role| self.with_role(move |role| *role == wanted).next();
         let own = |wanted: LocalCell| {
-            self.with_role(move |role| matches!(role, Role::Local(of, cell) if *of == label && *cell == wanted))
+            self.with_role(
+                move |role| matches!(role, Role::Local(of, cell) if *of == label && *cell == wanted),
+            )
         };
-        let look_up =
-            self.with_role(|role| matches!(role, Role::Local(_, LocalCell::LookUp))).next();
+        let look_up = self.with_role(|role| matches!(role, Role::Local(_, LocalCell::LookUp))).next();
         let cells = LocalCells {
             harness: role(Role::Harness),
             call: role(Role::Calibration(CalibrationCell::Syscall)),

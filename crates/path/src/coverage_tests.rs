@@ -25,13 +25,25 @@ const ROUNDS: u32 = 11;
 /// Rows and cells beside them that are measured, by the beginning of their keys.
 const MEASURED: [&str; 6] = ["call", "end-of-file", "cached-4k", "cached-1m", "cold-seq-128k", "direct-4k"];
 /// Two threads of a script share no time, and deep queues are fitted on other depths.
-const NOT_MEASURED: [&str; 5] = ["cached-4k-2t", "cold-seq-128k-2t", "direct-4k-d16", "direct-4k-d64", "direct-4k-d32"];
+const NOT_MEASURED: [&str; 5] =
+    ["cached-4k-2t", "cold-seq-128k-2t", "direct-4k-d16", "direct-4k-d64", "direct-4k-d32"];
 
 /// A machine ten times as slow as the example, so that a run takes few requests.
 fn machine(seed: u64) -> Script {
     let mut script = Script::example().unwrap();
-    let slower = |c: &mut Cost| *c = Cost { per_call_ns: c.per_call_ns * 10.0, per_page_ns: c.per_page_ns * 10.0, per_byte_ns: c.per_byte_ns * 10.0 };
-    script.model.layers.values_mut().chain(script.model.parts.values_mut()).for_each(|cost| slower(&mut cost.cost));
+    let slower = |c: &mut Cost| {
+        *c = Cost {
+            per_call_ns: c.per_call_ns * 10.0,
+            per_page_ns: c.per_page_ns * 10.0,
+            per_byte_ns: c.per_byte_ns * 10.0,
+        }
+    };
+    script
+        .model
+        .layers
+        .values_mut()
+        .chain(script.model.parts.values_mut())
+        .for_each(|cost| slower(&mut cost.cost));
     (script.noise, script.seed, script.size_bytes) = (0.2, seed, 256 << 20);
     script.quirks = Arc::new(Quirks {
         drift_share: 0.1,
@@ -55,7 +67,14 @@ fn truth(script: &Script, workload: &iowhy_core::workload::Workload) -> Ledger {
         let mut ledger = script.charge(workload.method, state, request).unwrap().ledger;
         let warm = iowhy_core::workload::Workload { state, ..workload.clone() };
         let copy = script.model.cost(Layer::Copy).per_byte_ns;
-        let lasting = Quirks { lazy_bytes: 0.into(), large_bytes: 512 << 10, large_factor: 1.5, folio_bytes: 32 << 10, folio_ns: 400.0, ..Quirks::default() };
+        let lasting = Quirks {
+            lazy_bytes: 0.into(),
+            large_bytes: 512 << 10,
+            large_factor: 1.5,
+            folio_bytes: 32 << 10,
+            folio_ns: 400.0,
+            ..Quirks::default()
+        };
         lasting.charge(&warm, bytes as u64, copy, &mut ledger);
         ledger
     };
@@ -87,16 +106,19 @@ fn intervals_of_time_and_layers_hold_the_truth_as_often_as_they_say() {
         let below = calibration_targets(&target).unwrap();
         let mut plan = plan(&target, &below, 256 << 20, seed);
         plan.cells.retain(|cell| {
-            MEASURED.iter().any(|key| cell.key.starts_with(key)) && !NOT_MEASURED.iter().any(|key| cell.key.starts_with(key))
+            MEASURED.iter().any(|key| cell.key.starts_with(key))
+                && !NOT_MEASURED.iter().any(|key| cell.key.starts_with(key))
         });
         for cell in &mut plan.cells {
             let cold = cell.arms[0].0.state == CacheState::Cold || cell.key.contains("again");
             cell.bounds.wall = Duration::from_millis(if cold { 10 } else { 4 });
         }
-        let effort = Effort { min_rounds: ROUNDS, max_rounds: ROUNDS, time: Duration::MAX, precision: 0.0, seed };
+        let effort =
+            Effort { min_rounds: ROUNDS, max_rounds: ROUNDS, time: Duration::MAX, precision: 0.0, seed };
         let outcome = campaign::run(&plan.cells, effort, &mut |_| {});
         let environment = Environment::default();
-        let context = Context { target: &target, environment: &environment, memcpy: None, page_bytes: 4096, seed };
+        let context =
+            Context { target: &target, environment: &environment, memcpy: None, page_bytes: 4096, seed };
         let analysis = analyse(&plan, &outcome, &context);
         for (key, _) in plan.canonical() {
             let run = outcome.cells.iter().flatten().find(|run| run.key == key).unwrap();
@@ -117,7 +139,8 @@ fn intervals_of_time_and_layers_hold_the_truth_as_often_as_they_say() {
             }
         }
     }
-    let shares: Vec<String> = held.iter().map(|(what, (hits, all))| format!("{what}: {hits} of {all}")).collect();
+    let shares: Vec<String> =
+        held.iter().map(|(what, (hits, all))| format!("{what}: {hits} of {all}")).collect();
     eprintln!("{}", shares.join("\n"));
     let (hits, all) = held.values().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     let share = |hits: u32, all: u32| f64::from(hits) / f64::from(all);

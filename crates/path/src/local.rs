@@ -24,8 +24,7 @@ pub enum LocalCell {
     Above,
     /// The same twice: the second time the pages are in the cache and dirty.
     AboveTwice,
-    /// The same request in another size, or of a mapping with another number of faults. A single one is joined by the read
-    /// at the end of the file as the request of no bytes.
+    /// The same request in another size, or of a mapping with another number of faults.
     Size,
 }
 
@@ -54,7 +53,12 @@ const REQUESTS: u64 = 1 << 20;
 const DRAWS: usize = 400;
 
 /// Splits a request. `None` where cells are missing: without those of other sizes nothing predicts it.
-pub fn layers(row: &CellRun, cells: &LocalCells<'_>, context: &LedgerContext<'_>, seed: u64) -> Option<Layers> {
+pub fn layers(
+    row: &CellRun,
+    cells: &LocalCells<'_>,
+    context: &LedgerContext<'_>,
+    seed: u64,
+) -> Option<Layers> {
     let table = Table::new(row, cells, context)?;
     let all: Vec<usize> = (0..table.rows.len()).collect();
     let (point, mut notes) = table.split(&all)?;
@@ -64,7 +68,8 @@ pub fn layers(row: &CellRun, cells: &LocalCells<'_>, context: &LedgerContext<'_>
         Some(table.split(&drawn)?.0)
     };
     let draws: Vec<Ledger> = (0..DRAWS).filter_map(draw).collect();
-    let estimates = if all.len() < stats::MIN_SAMPLES { Vec::new() } else { layer_estimates(&point, &draws, all.len()) };
+    let estimates =
+        if all.len() < stats::MIN_SAMPLES { Vec::new() } else { layer_estimates(&point, &draws, all.len()) };
     notes.extend(together(&row.workload).into_iter().map(str::to_owned));
     Some(Layers { ledger: Some(point), estimates, notes, draws })
 }
@@ -118,7 +123,9 @@ impl<'a> Table<'a> {
             // A cell that is not in the plan has no share; one that lacks this round leaves the round out.
             let share = |run: Option<&CellRun>| match run {
                 None => Some(None),
-                Some(run) => rounds(run).find(|s| s.round == sample.round).map(|s| Some(busy_ns(s) / time_ns)),
+                Some(run) => {
+                    rounds(run).find(|s| s.round == sample.round).map(|s| Some(busy_ns(s) / time_ns))
+                }
             };
             let sizes: Option<Vec<(f64, f64)>> = cells
                 .sizes
@@ -132,14 +139,19 @@ impl<'a> Table<'a> {
                 let harness = share(cells.harness)?;
                 let call = share(cells.call)?;
                 let end = share(cells.end_of_file)?;
-                Some((harness, call, end, share(cells.look_up)?, share(cells.above)?, share(cells.above_twice)?, sizes?))
+                Some((
+                    harness,
+                    call,
+                    end,
+                    share(cells.look_up)?,
+                    share(cells.above)?,
+                    share(cells.above_twice)?,
+                    sizes?,
+                ))
             })();
-            let Some((harness, call, end, look_up, above, above_twice, mut sizes)) = shares else { continue };
+            let Some((harness, call, end, look_up, above, above_twice, sizes)) = shares else { continue };
             let harness = harness.unwrap_or(0.0);
             let call = call.unwrap_or(harness);
-            if sizes.len() == 1 {
-                sizes.extend(end.map(|end| (0.0, end)));
-            }
             rows.push(Round {
                 time_ns,
                 busy: busy_ns(sample) / time_ns,
@@ -223,8 +235,8 @@ fn size(row: &Workload, sample: &Sample) -> f64 {
 fn on_the_line(points: &[(f64, f64)], at: f64) -> Option<f64> {
     let n = points.len() as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
-    let (xx, xy) = points.iter().fold((0.0, 0.0), |(xx, xy), p| {
-        (xx + (p.0 - x) * (p.0 - x), xy + (p.0 - x) * (p.1 - y))
-    });
+    let (xx, xy) = points
+        .iter()
+        .fold((0.0, 0.0), |(xx, xy), p| (xx + (p.0 - x) * (p.0 - x), xy + (p.0 - x) * (p.1 - y)));
     (xx > 0.0).then(|| y + xy / xx * (at - x))
 }

@@ -311,7 +311,11 @@ impl<'a> Builder<'a> {
 
     /// Puts cells into one group.
     fn group(&mut self, keys: &[&str], group: Group) {
-        self.plan.cells.iter_mut().filter(|cell| keys.contains(&cell.key.as_str())).for_each(|cell| cell.group = Some(group));
+        self.plan
+            .cells
+            .iter_mut()
+            .filter(|cell| keys.contains(&cell.key.as_str()))
+            .for_each(|cell| cell.group = Some(group));
     }
 
     /// A cell that calibrates the request with this label: the workload of its cell `key`, changed, measured beside it for as
@@ -399,14 +403,17 @@ impl<'a> Builder<'a> {
         let mapped = warm(Method::Mmap, SMALL);
         self.add("mapped-4k", Role::Canonical(MAPPED), 14, mapped, target);
         self.group(&["mapped-4k"], Group::Slices(MAPPED));
-        // A fault maps the pages around it: the fewer of them are touched, the more faults a touch pays.
-        for stride in [2, 4] {
-            self.local((MAPPED, "mapped-4k"), (&format!("stride-{stride}"), LocalCell::Size), |w| {
-                w.pattern = Pattern::Stride(stride);
-                None
-            });
-            if let Some(cell) = self.cell(&format!("mapped-4k-stride-{stride}")) {
-                cell.bounds.requests_per_thread = (cell.bounds.requests_per_thread / stride).max(1);
+        // A fault maps the pages around it. Of touches of every second page more fault than of all pages, of those of all
+        // pages twice fewer.
+        let row = (MAPPED, "mapped-4k");
+        self.local(row, ("stride-2", LocalCell::Size), |w| {
+            w.pattern = Pattern::Stride(2);
+            None
+        });
+        self.local(row, ("twice", LocalCell::Size), |_| None);
+        for (key, halves) in [("mapped-4k-stride-2", 1), ("mapped-4k-twice", 4)] {
+            if let Some(cell) = self.cell(key) {
+                cell.bounds.requests_per_thread = (cell.arms[0].0.blocks() * halves / 2).max(1);
             }
         }
         let end = Workload::reads(Method::PreadEnd, CacheState::None, SMALL, LARGE);
@@ -568,9 +575,8 @@ impl<'a> Builder<'a> {
         self.add("write-seq-1m", Role::Canonical(WRITE_CACHED), 40, cached, target);
         self.group(&["write-seq-1m"], Group::Slices(WRITE_CACHED));
         let row = (WRITE_CACHED, "write-seq-1m");
-        // Of whole folios, and no larger: sizes between leave smaller folios, and the largest ones come from memory that
-        // is provided on first use.
-        self.local_sizes(WRITE_CACHED, "write-seq-1m", &[LARGE / 2]);
+        // A folio each, as the request, and smaller: larger ones come from memory that is provided on first use.
+        self.local_sizes(WRITE_CACHED, "write-seq-1m", &[LARGE / 8, LARGE / 2]);
         for (suffix, part) in [("unsynced", LocalCell::Above), ("twice", LocalCell::AboveTwice)] {
             self.local(row, (suffix, part), |w| {
                 w.method = Method::Pwrite;

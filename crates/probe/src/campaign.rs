@@ -184,7 +184,7 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
 }
 
 /// Slices of a cell of [`Group::Slices`] in one round, where its requests end before its time does: they sum to one sample.
-const MAX_TURNS: u32 = 6;
+const MAX_TURNS: u32 = 16;
 
 /// The open cells in units that are measured side by side: a group, or a cell.
 fn units(cells: &[Cell<'_>], open: &[usize]) -> Vec<Vec<usize>> {
@@ -605,7 +605,14 @@ mod tests {
         let target = Target::scripted(Script::from_spec("scripted").unwrap());
         let workload = Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 20);
         let bounds = Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX };
-        let cells = [Cell { key: "a".to_owned(), arms: vec![(workload, &target)], bounds, listed: None, group: None, request_bytes: None }];
+        let cells = [Cell {
+            key: "a".to_owned(),
+            arms: vec![(workload, &target)],
+            bounds,
+            listed: None,
+            group: None,
+            request_bytes: None,
+        }];
         let rounds = |budget| {
             let effort = Effort { min_rounds: 1, max_rounds: 50, time: budget, precision: 0.0, seed: 1 };
             run(&cells, effort, &mut |_| {}).rounds

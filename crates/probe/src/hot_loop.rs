@@ -162,7 +162,8 @@ impl<'a> HotLoop<'a> {
     ) -> Self {
         let Arm { workload, target, .. } = *arm;
         let listed = arm.listed.map(|listed| listed.for_thread(thread));
-        let request_bytes = arm.request_bytes.map_or(workload.block_bytes, |bytes| bytes.min(workload.block_bytes));
+        let request_bytes =
+            arm.request_bytes.map_or(workload.block_bytes, |bytes| bytes.min(workload.block_bytes));
         let limit = listed.map_or(limit, |list| limit.min(list.len() as u64));
         HotLoop {
             clock,

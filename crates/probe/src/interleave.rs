@@ -43,7 +43,9 @@ pub fn can_interleave(workload: &Workload) -> bool {
 pub fn run(arms: &[(Arm<'_>, Duration)], seed: u64) -> Vec<Result<Slice, Problem>> {
     // A thread of its own, as for a slice: the caller's CPU time and caches are left out.
     let thread = std::thread::scope(|scope| scope.spawn(|| run_here(arms, seed)).join());
-    thread.unwrap_or_else(|_| arms.iter().map(|_| Err(Problem::failed("a measuring thread panicked"))).collect())
+    thread.unwrap_or_else(|_| {
+        arms.iter().map(|_| Err(Problem::failed("a measuring thread panicked"))).collect()
+    })
 }
 
 fn run_here(arms: &[(Arm<'_>, Duration)], seed: u64) -> Vec<Result<Slice, Problem>> {
@@ -52,7 +54,9 @@ fn run_here(arms: &[(Arm<'_>, Duration)], seed: u64) -> Vec<Result<Slice, Proble
         .map(|(arm, _)| if arm.target.script().is_some() { Clock::virtual_time() } else { Clock::real() })
         .collect();
     let longest = arms.iter().map(|(_, wall)| *wall).max().unwrap_or_default();
-    let device = arms.iter().any(|(arm, _)| arm.workload.state == CacheState::Direct || arm.workload.direction.writes());
+    let device = arms
+        .iter()
+        .any(|(arm, _)| arm.workload.state == CacheState::Direct || arm.workload.direction.writes());
     let block = if device { DEVICE_BLOCK } else { BLOCK };
     let passes = longest.as_nanos().div_ceil(block.as_nanos()).max(1) as u32;
     let mut open: Vec<Result<Open<'_>, Problem>> =

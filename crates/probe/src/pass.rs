@@ -50,7 +50,8 @@ pub fn run(
     let before = campaign::prepare(workload, target)?;
     let bounds = Bounds { wall: patience, requests_per_thread: u64::MAX };
     let listed = RequestLists::closed(lists.to_vec());
-    let slices = runner::run(&[Arm { workload, target, listed: Some(&listed), request_bytes: None }], bounds, None)?;
+    let slices =
+        runner::run(&[Arm { workload, target, listed: Some(&listed), request_bytes: None }], bounds, None)?;
     let Some(mut slice) = slices.into_iter().next() else {
         return Err(Problem::failed("a pass over fixed requests came to nothing"));
     };

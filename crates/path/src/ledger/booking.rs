@@ -227,9 +227,7 @@ impl Booking<'_> {
         };
         self.layers.add(Layer::Device, 0.0, device);
         if w.method == Method::PwriteEndFdatasync && device > 0.0 {
-            self.notes.push(
-                "device is device, block and journal together".into(),
-            );
+            self.notes.push("device is device, block and journal together".into());
         }
         let held = stack_request_ns(sample).zip(device_request_ns(sample));
         let held = held.map_or(0.0, |(stack, below)| (stack - below).clamp(0.0, left - device));

@@ -26,10 +26,16 @@ pub struct Draw {
 /// The layers of a cell with their intervals, in the order of the ledger: the middle 95 % of the draws, and all of them for 3 or
 /// 4 rounds, as for every median. Empty below the three rounds that an interval
 /// needs, and without draws. A layer that only some draws have counts as 0 in the others. With the split of each draw.
-pub fn estimates(run: &CellRun, context: &LedgerContext<'_>, draws: &[Draw]) -> (Vec<LayerEstimate>, Vec<Ledger>) {
+pub fn estimates(
+    run: &CellRun,
+    context: &LedgerContext<'_>,
+    draws: &[Draw],
+) -> (Vec<LayerEstimate>, Vec<Ledger>) {
     let own: Vec<&Sample> = rounds(run).collect();
     let n = own.len();
-    let Some(point) = ledger(run, context).filter(|_| n >= stats::MIN_SAMPLES) else { return Default::default() };
+    let Some(point) = ledger(run, context).filter(|_| n >= stats::MIN_SAMPLES) else {
+        return Default::default();
+    };
     let splits: Vec<Ledger> = draws
         .iter()
         .filter_map(|draw| {

@@ -50,7 +50,8 @@ impl Quirks {
 
     /// Gives memory to as many bytes beforehand.
     pub(crate) fn populate(&self, bytes: u64) {
-        self.lazy_bytes.store(self.lazy_bytes.load(Ordering::Relaxed).saturating_sub(bytes), Ordering::Relaxed);
+        self.lazy_bytes
+            .store(self.lazy_bytes.load(Ordering::Relaxed).saturating_sub(bytes), Ordering::Relaxed);
     }
 
     /// How much longer everything takes at this time of the machine.

@@ -108,24 +108,23 @@ fn undivided(cell: &CellRecord) -> impl Iterator<Item = &String> {
     cell.layer_notes.iter().filter(|note| note.ends_with("together"))
 }
 
-/// What the letters of a bar do not tell apart, each with its rows.
+/// What the letters of a bar do not tell apart, in some of the rows.
 fn together(named: &Named<'_>) -> Vec<String> {
-    let mut lines: Vec<(&String, Vec<&str>)> = Vec::new();
-    for (label, cell) in named {
-        for note in undivided(cell) {
-            match lines.iter_mut().find(|(known, _)| *known == note) {
-                Some((_, labels)) => labels.push(label),
-                None => lines.push((note, vec![label])),
-            }
-        }
-    }
-    let line = |(note, labels): (&String, Vec<&str>)| {
-        let (layer, rest) = note.split_once(' ').unwrap_or((note, ""));
+    let mut letters: Vec<(String, Vec<&str>)> = Vec::new();
+    for note in named.iter().flat_map(|(_, cell)| undivided(cell)) {
+        let Some((layer, rest)) = note.split_once(" is ") else { continue };
         let letter = Layer::ALL.into_iter().find(|id| id.id() == layer).map(piece::letter);
         let letter = letter.map_or_else(|| layer.to_owned(), String::from);
-        format!("{letter} {rest}: {}", labels.join("; "))
-    };
-    lines.into_iter().map(line).collect()
+        let rest = rest.trim_end_matches(" together");
+        match letters.iter_mut().find(|(known, _)| *known == letter) {
+            Some((_, all)) if all.contains(&rest) => {}
+            Some((_, all)) => all.push(rest),
+            None => letters.push((letter, vec![rest])),
+        }
+    }
+    let one = |(letter, all): (String, Vec<&str>)| format!("{letter} {}", all.join(" or "));
+    let all: Vec<String> = letters.into_iter().map(one).collect();
+    if all.is_empty() { Vec::new() } else { vec![format!("together in some rows: {}", all.join("; "))] }
 }
 
 /// Cells that failed, are not what they claim, or could not be checked, by reason: the canonical ones, then those others
