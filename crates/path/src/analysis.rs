@@ -180,7 +180,9 @@ impl<'a> Cells<'a> {
         let harness = self.with_role(|role| *role == Role::Harness).next();
         let runs = self.outcome.cells.iter().flatten();
         let costs = Costs::new(Some(fit), harness, runs, (self.context.page_bytes, self.context.seed));
-        let targets = self.plan.cells.iter().filter_map(|cell| Some((&cell.key, cell.arms.first()?.1)));
+        // Requests with gaps between them touch other pages than the costs were fitted on.
+        let whole = self.plan.cells.iter().filter(|cell| cell.request_bytes.is_none());
+        let targets = whole.filter_map(|cell| Some((&cell.key, cell.arms.first()?.1)));
         targets
             .filter_map(|(key, target)| {
                 let (run, roles) = self.runs().find(|(run, _)| run.key == *key)?;

@@ -24,7 +24,7 @@ pub enum LocalCell {
     Above,
     /// The same twice: the second time the pages are in the cache and dirty.
     AboveTwice,
-    /// The same request in another size, or of a mapping with another number of faults.
+    /// The same request in another size.
     Size,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Table<'a> {
                 .iter()
                 .map(|run| {
                     let of = rounds(run).find(|s| s.round == sample.round)?;
-                    Some((size(&row.workload, of), busy_ns(of) / time_ns))
+                    Some((size(of), busy_ns(of) / time_ns))
                 })
                 .collect();
             let shares = (|| {
@@ -149,9 +149,13 @@ impl<'a> Table<'a> {
                     sizes?,
                 ))
             })();
-            let Some((harness, call, end, look_up, above, above_twice, sizes)) = shares else { continue };
+            let Some((harness, call, end, look_up, above, above_twice, mut sizes)) = shares else { continue };
             let harness = harness.unwrap_or(0.0);
             let call = call.unwrap_or(harness);
+            if row.workload.method.mapped() {
+                // Loads make no call: a request of no bytes costs what iowhy itself does.
+                sizes.push((0.0, harness));
+            }
             rows.push(Round {
                 time_ns,
                 busy: busy_ns(sample) / time_ns,
@@ -162,7 +166,7 @@ impl<'a> Table<'a> {
                 above,
                 above_twice,
                 sizes,
-                size: size(&row.workload, sample),
+                size: size(sample),
                 run_delay: sample.run_delay_ns as f64 / sample.requests as f64 / time_ns,
                 device: device_request_ns(sample).map(|ns| ns / time_ns),
                 stack: stack_request_ns(sample).map(|ns| ns / time_ns),
@@ -225,10 +229,9 @@ impl<'a> Table<'a> {
     }
 }
 
-/// What the CPU time of a request grows with: its bytes, in a mapping its faults.
-fn size(row: &Workload, sample: &Sample) -> f64 {
-    let all = if row.method.mapped() { sample.minor_faults } else { sample.claimed_bytes };
-    all as f64 / sample.requests as f64
+/// Bytes of a request.
+fn size(sample: &Sample) -> f64 {
+    sample.claimed_bytes as f64 / sample.requests as f64
 }
 
 /// The value at `at` of the line through the points (least squares); `None` where it has no slope.

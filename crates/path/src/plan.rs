@@ -403,19 +403,7 @@ impl<'a> Builder<'a> {
         let mapped = warm(Method::Mmap, SMALL);
         self.add("mapped-4k", Role::Canonical(MAPPED), 14, mapped, target);
         self.group(&["mapped-4k"], Group::Slices(MAPPED));
-        // A fault maps the pages around it. Of touches of every second page more fault than of all pages, of those of all
-        // pages twice fewer.
-        let row = (MAPPED, "mapped-4k");
-        self.local(row, ("stride-2", LocalCell::Size), |w| {
-            w.pattern = Pattern::Stride(2);
-            None
-        });
-        self.local(row, ("twice", LocalCell::Size), |_| None);
-        for (key, halves) in [("mapped-4k-stride-2", 1), ("mapped-4k-twice", 4)] {
-            if let Some(cell) = self.cell(key) {
-                cell.bounds.requests_per_thread = (cell.arms[0].0.blocks() * halves / 2).max(1);
-            }
-        }
+        self.local_sizes(MAPPED, "mapped-4k", &[2 * SMALL, 8 * SMALL]);
         let end = Workload::reads(Method::PreadEnd, CacheState::None, SMALL, LARGE);
         self.add("end-of-file", Role::Calibration(CalibrationCell::EndOfFile), 4, end, target);
         self.group(&["null", "call", "end-of-file"], Group::Blocks(CACHED_SMALL));
@@ -546,6 +534,7 @@ impl<'a> Builder<'a> {
         let mut way = direct(Method::Direct, METHOD_BYTES, 1, 1);
         way.pattern = Pattern::Sequential;
         way.touch = METHOD_TOUCH;
+        way.region_bytes = way.region_bytes.min(COLD_BYTES);
         self.add("cold-way-direct", Role::Method, 25, way, target);
         if let Some(raw) = &below.raw_device {
             for bytes in [SMALL, METHOD_BYTES] {

@@ -283,7 +283,11 @@ impl CellState {
             .arms
             .iter()
             .map(|(workload, target)| CellRun {
-                workload: workload.clone(),
+                // The record says what a request is; its offsets are those of the whole blocks.
+                workload: Workload {
+                    block_bytes: cell.request_bytes.unwrap_or(workload.block_bytes),
+                    ..workload.clone()
+                },
                 key: if many { format!("{}@{}", cell.key, target.facts.name) } else { cell.key.clone() },
                 samples: Vec::new(),
                 latency: Histogram::default(),
