@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
 use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_probe::arm::Arm;
 use iowhy_probe::buffer::Buffer;
 use iowhy_probe::residency;
-use iowhy_probe::runner::{self, Arm, Bounds};
+use iowhy_probe::runner::{self, Bounds};
 use iowhy_probe::target::{self, Needs, OpenMode, Target};
 use std::os::fd::AsFd;
 

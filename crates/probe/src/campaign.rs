@@ -17,12 +17,13 @@ use iowhy_core::schedule;
 use iowhy_core::stats::{self, Stop, StopRule};
 use iowhy_core::workload::{CacheState, Method, Workload};
 
+use crate::arm::Arm;
 use crate::counters::KernelThreads;
 use crate::interleave::{self, can_interleave};
 use crate::interrupt;
 use crate::listed::RequestLists;
 use crate::residency;
-use crate::runner::{self, Arm, Bounds, Slice};
+use crate::runner::{self, Bounds, Slice};
 use crate::target::{OpenMode, Target};
 
 /// One cell of a plan. Several arms run side by side from one barrier.

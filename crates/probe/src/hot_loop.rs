@@ -10,10 +10,10 @@ use iowhy_core::rng::Rng;
 use iowhy_core::workload::{Direction, Method, Touch, Workload};
 
 use crate::access::{Access, Completion, Failure, Request};
+use crate::arm::Arm;
 use crate::clock::Clock;
 use crate::interrupt;
 use crate::pace::Pacer;
-use crate::runner::Arm;
 
 /// Generates requests: pattern for the offset, a coin for the direction of a mix.
 struct NextRequest<'a> {

@@ -9,12 +9,13 @@ use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
 use iowhy_core::workload::{CacheState, Direction, Method, Workload};
 
+use crate::arm::Arm;
 use crate::clock::Clock;
 use crate::counters::UsageSpan;
 use crate::hot_loop::{HotAccess, HotLoop};
 use crate::interrupt;
 use crate::method;
-use crate::runner::{self, Arm, Counted, Slice, ThreadResult, WARM_UP_NS, combine};
+use crate::runner::{self, Counted, Slice, ThreadResult, WARM_UP_NS, combine};
 
 /// Length of the longest block: shorter than a time slice of the scheduler (about 3 ms), far longer than the 10 us that
 /// reading the counters around it takes.

@@ -4,6 +4,7 @@
 //! It deliberately does not interpret results (`iowhy-path` does), print, or parse options.
 
 pub mod access;
+pub mod arm;
 pub mod buffer;
 pub mod campaign;
 pub mod clock;

@@ -12,9 +12,10 @@ use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Workload};
 
 use crate::access::Request;
+use crate::arm::Arm;
 use crate::campaign;
 use crate::listed::RequestLists;
-use crate::runner::{self, Arm, Bounds};
+use crate::runner::{self, Bounds};
 use crate::target::Target;
 
 /// Result of one pass.

@@ -13,26 +13,13 @@ use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Direction, Workload};
 
 use crate::access::Sent;
+use crate::arm::Arm;
 use crate::clock::Clock;
 use crate::counters::{self, DeviceCounters, KernelThreads, ThreadUsage};
 use crate::hot_loop::{HotLoop, Tally};
 use crate::listed::RequestLists;
 use crate::method;
 use crate::pace::Pacer;
-use crate::target::Target;
-
-/// Workload and target of one cell in a slice.
-#[derive(Clone, Copy, Debug)]
-pub struct Arm<'a> {
-    /// Workload.
-    pub workload: &'a Workload,
-    /// Of whom.
-    pub target: &'a Target,
-    /// The requests, where the workload's pattern does not say them.
-    pub listed: Option<&'a RequestLists>,
-    /// Bytes of each request at the workload's offsets, where they are fewer than a block.
-    pub request_bytes: Option<u64>,
-}
 
 /// When a slice ends: at the first of its bounds.
 #[derive(Clone, Copy, Debug)]
