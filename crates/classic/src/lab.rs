@@ -170,6 +170,8 @@ pub fn cell_of<'a>(key: String, arms: Vec<(Workload, &'a Target)>) -> Cell<'a> {
             requests_per_thread: if once { blocks.max(1) } else { u64::MAX },
         },
         listed: None,
+        group: None,
+        request_bytes: None,
     }
 }
 

@@ -93,6 +93,49 @@ impl Sample {
     pub fn ns_per_request(&self) -> f64 {
         self.thread_ns as f64 / self.requests.max(1) as f64
     }
+
+    /// Adds a later part of the same round by the same threads: times and counts are sums. Round, start and cache state
+    /// stay those of the first part; members are left to the caller.
+    pub fn add(&mut self, later: &Sample) {
+        for (sum, part) in [
+            (&mut self.requests, later.requests),
+            (&mut self.claimed_bytes, later.claimed_bytes),
+            (&mut self.wall_ns, later.wall_ns),
+            (&mut self.first_done_ns, later.first_done_ns),
+            (&mut self.latency_sum_ns, later.latency_sum_ns),
+            (&mut self.thread_ns, later.thread_ns),
+            (&mut self.cpu_ns, later.cpu_ns),
+            (&mut self.cpu_user_ns, later.cpu_user_ns),
+            (&mut self.run_delay_ns, later.run_delay_ns),
+            (&mut self.major_faults, later.major_faults),
+            (&mut self.minor_faults, later.minor_faults),
+            (&mut self.voluntary_switches, later.voluntary_switches),
+            (&mut self.involuntary_switches, later.involuntary_switches),
+            (&mut self.setup_ns, later.setup_ns),
+            (&mut self.lateness_ns, later.lateness_ns),
+            (&mut self.refused, later.refused),
+        ] {
+            *sum = sum.saturating_add(part);
+        }
+        for (sum, part) in [
+            (&mut self.kernel_thread_ns, later.kernel_thread_ns),
+            (&mut self.device_bytes, later.device_bytes),
+            (&mut self.device_requests, later.device_requests),
+            (&mut self.device_request_ns, later.device_request_ns),
+            (&mut self.stack_request_ns, later.stack_request_ns),
+        ] {
+            *sum = match (*sum, part) {
+                (Some(sum), Some(part)) => Some(sum.saturating_add(part)),
+                (sum, part) => sum.or(part),
+            };
+        }
+        for &(low_ns, count) in &later.latency_quarters {
+            match self.latency_quarters.binary_search_by_key(&low_ns, |class| class.0) {
+                Ok(at) => self.latency_quarters[at].1 += count,
+                Err(at) => self.latency_quarters.insert(at, (low_ns, count)),
+            }
+        }
+    }
 }
 
 /// How a claimed cache state stood up to verification.

@@ -168,4 +168,4 @@ fn round_time(cells: &[Cell<'_>]) -> Duration {
 /// Rounds that a borderline limit gets at most.
 const MAX_FURTHER_ROUNDS: u32 = 100;
 /// Part of a round that is measured; the rest prepares slices (threads, mappings, cache state).
-const MEASURING_SHARE: f64 = 0.75;
+const MEASURING_SHARE: f64 = 0.6;

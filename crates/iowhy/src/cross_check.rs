@@ -6,14 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use iowhy_core::cell::CellRun;
-use iowhy_core::estimate::Estimate;
-use iowhy_core::model::StackModel;
 use iowhy_core::profile::{Profile, Thread, Tier};
 use iowhy_core::workload::Method;
-use iowhy_path::cross_check::{self, Context, Observed};
+use iowhy_path::costs::Layers;
+use iowhy_path::cross_check::{self, Observed};
 use iowhy_probe::campaign::{self, Cell, Effort};
 use iowhy_probe::interrupt;
-use iowhy_probe::target::Target;
 use iowhy_watch::perf;
 use iowhy_watch::session::Observer;
 
@@ -165,21 +163,19 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Compares profiles and fit, and puts the result into the record beside the cells.
-    pub(crate) fn fill(
+    /// Compares profiles and the accounts of the measured cells, and puts the result into the record beside the cells.
+    pub(crate) fn fill<'a>(
         self,
         record: &mut Record,
-        model: Option<&StackModel>,
-        harness: Option<Estimate>,
-        measured: &[(&CellRun, &Target)],
+        measured: impl Iterator<Item = &'a CellRun> + Clone,
+        account: impl Fn(&CellRun) -> Option<Layers>,
     ) {
         record.cross_check_limitation = self.limitation;
-        let Some(model) = model else { return };
         for (run, seen) in self.cells {
-            let Some((unwatched, target)) = measured.iter().find(|(m, _)| m.key == run.key) else { continue };
-            let context = Context { model, facts: Some(&target.facts), harness };
+            let Some(unwatched) = measured.clone().find(|measured| measured.key == run.key) else { continue };
+            let Some(layers) = account(unwatched) else { continue };
             let Some(cell) = record.cells.iter_mut().find(|c| c.key == run.key) else { continue };
-            cell.cross_check = cross_check::compare(&seen, &run, unwatched, &context);
+            cell.cross_check = cross_check::compare(&seen, &run, unwatched, &layers);
         }
     }
 }

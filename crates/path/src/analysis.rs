@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use iowhy_core::cell::CellRun;
-use iowhy_core::environment::{Environment, TargetKind};
+use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
 use iowhy_core::estimate::Estimate;
 use iowhy_core::model::StackModel;
 use iowhy_core::summary;
@@ -12,11 +12,13 @@ use iowhy_core::workload::Method;
 use iowhy_probe::campaign::Outcome;
 use iowhy_probe::target::Target;
 
-use crate::calibration::CalibrationRun;
-use crate::costs::{Costs, Layers, all_rounds};
+use crate::calibration::{CalibrationCell, CalibrationRun};
+use crate::costs::{Costs, Layers, all_rounds, no_costs};
 use crate::faster::{self, Faster};
 use crate::fit::{self, Fit, FitOptions, HeldOut};
+use crate::ledger::LedgerContext;
 use crate::limit::{self, Evidence, Limits};
+use crate::local::{self, LocalCell, LocalCells};
 use crate::methods::{self, MethodTable};
 use crate::per_request;
 use crate::plan::{HELD_OUT_BLOCK_BYTES, LimitCell, PathPlan, Role, WRITE_CACHED, WRITE_DIRECT};
@@ -178,13 +180,43 @@ impl<'a> Cells<'a> {
         let harness = self.with_role(|role| *role == Role::Harness).next();
         let runs = self.outcome.cells.iter().flatten();
         let costs = Costs::new(Some(fit), harness, runs, (self.context.page_bytes, self.context.seed));
-        let targets = self.plan.cells.iter().filter_map(|cell| Some((&cell.key, cell.arms.first()?.1)));
+        // Requests with gaps between them touch other pages than the costs were fitted on.
+        let whole = self.plan.cells.iter().filter(|cell| cell.request_bytes.is_none());
+        let targets = whole.filter_map(|cell| Some((&cell.key, cell.arms.first()?.1)));
         targets
             .filter_map(|(key, target)| {
-                let run = self.runs().find(|(run, _)| run.key == *key)?.0;
-                Some((key.clone(), costs.layers(run, &target.facts)))
+                let (run, roles) = self.runs().find(|(run, _)| run.key == *key)?;
+                let local = roles
+                    .iter()
+                    .find_map(Role::label)
+                    .and_then(|label| self.local(label, run, &target.facts));
+                Some((key.clone(), local.unwrap_or_else(|| costs.layers(run, &target.facts))))
             })
             .collect()
+    }
+
+    /// The split of a canonical request by calibration cells of its own, where it has them.
+    fn local(&self, label: &str, run: &CellRun, facts: &TargetFacts) -> Option<Layers> {
+        let role = |wanted: Role| self.with_role(move |role| *role == wanted).next();
+        let own = |wanted: LocalCell| {
+            self.with_role(
+                move |role| matches!(role, Role::Local(of, cell) if *of == label && *cell == wanted),
+            )
+        };
+        let look_up = self.with_role(|role| matches!(role, Role::Local(_, LocalCell::LookUp))).next();
+        let cells = LocalCells {
+            harness: role(Role::Harness),
+            call: role(Role::Calibration(CalibrationCell::Syscall)),
+            end_of_file: role(Role::Calibration(CalibrationCell::EndOfFile)),
+            look_up,
+            above: own(LocalCell::Above).next(),
+            above_twice: own(LocalCell::AboveTwice).next(),
+            sizes: own(LocalCell::Size).collect(),
+        };
+        // Waiting is booked by counters alone.
+        let nothing = no_costs(self.context.page_bytes);
+        let context = LedgerContext { model: &nothing, facts: Some(facts), harness_ns: 0.0 };
+        local::layers(run, &cells, &context, self.context.seed)
     }
 
     fn evidence<'b>(&self, model: Option<&'b StackModel>) -> Evidence<'b>

@@ -33,7 +33,7 @@ pub struct Costs {
 }
 
 /// A ledger and its notes.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Layers {
     /// The split; absent where no request was completed.
     pub ledger: Option<Ledger>,
@@ -41,6 +41,8 @@ pub struct Layers {
     pub estimates: Vec<LayerEstimate>,
     /// What could not be checked.
     pub notes: Vec<String>,
+    /// The split in each draw of rounds: the interval of a sum of layers comes from their sums in the draws.
+    pub draws: Vec<Ledger>,
 }
 
 impl Costs {
@@ -104,8 +106,8 @@ impl Costs {
         let Some(split) = ledger::ledger(run, &context) else { return Layers::default() };
         // Without a model its notes would speak of fitted costs, and there are none.
         let notes = if self.model.is_some() { split.notes } else { Vec::new() };
-        let estimates = ledger::estimates(run, &context, &self.draws);
-        Layers { ledger: Some(split.layers), estimates, notes }
+        let (estimates, draws) = ledger::estimates(run, &context, &self.draws);
+        Layers { ledger: Some(split.layers), estimates, notes, draws }
     }
 }
 
@@ -116,7 +118,7 @@ pub fn all_rounds<'a>(runs: impl Iterator<Item = &'a CellRun>) -> Vec<u32> {
 }
 
 /// A model that knows no cost.
-fn no_costs(page_bytes: u64) -> StackModel {
+pub(crate) fn no_costs(page_bytes: u64) -> StackModel {
     StackModel {
         schema: MODEL_SCHEMA,
         name: String::new(),

@@ -32,7 +32,7 @@ fn direct(noise: f64, seed: u64) -> (CellRun, Vec<LayerEstimate>) {
         .collect();
     let context = LedgerContext { model: &fitted.model, facts: None, harness_ns: 0.0 };
     let run = t.cell(CalibrationCell::DirectFile, 4096, noise, seed);
-    let layers = estimates(&run, &context, &draws);
+    let (layers, _) = estimates(&run, &context, &draws);
     assert_eq!(
         layers.iter().map(|l| (l.id, l.time.value)).collect::<Vec<_>>(),
         ledger(&run, &context)
@@ -95,13 +95,13 @@ fn the_parts_of_one_draw_move_together() {
     let draw = |rounds: Vec<u32>| Draw { rounds, model: model.clone(), harness_ns: 0.0 };
     let context = LedgerContext { model: &model, facts: None, harness_ns: 0.0 };
     let odd: Vec<u32> = (1..15).step_by(2).collect();
-    let layers = estimates(&run, &context, &[draw(odd), draw((0..15).step_by(2).collect())]);
+    let (layers, _) = estimates(&run, &context, &[draw(odd), draw((0..15).step_by(2).collect())]);
     let device = layers.iter().find(|l| l.id == Layer::Device).unwrap();
     let unexplained = layers.iter().find(|l| l.id == Layer::Unexplained).unwrap();
     let spread = |l: &LayerEstimate| l.time.high - l.time.low;
     assert!(spread(device) < 1.0, "the counters cover it in every draw: {device:?}");
     assert!(spread(unexplained) > 18_000.0, "what they do not cover is seen: {unexplained:?}");
-    assert!(estimates(&run, &context, &[]).is_empty());
+    assert!(estimates(&run, &context, &[]).0.is_empty());
     run.samples.truncate(2);
-    assert!(estimates(&run, &context, &[draw(vec![0, 1])]).is_empty());
+    assert!(estimates(&run, &context, &[draw(vec![0, 1])]).0.is_empty());
 }

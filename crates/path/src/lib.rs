@@ -14,6 +14,7 @@ pub mod faster;
 pub mod fit;
 pub mod ledger;
 pub mod limit;
+pub mod local;
 pub mod methods;
 pub mod per_request;
 pub mod plan;
@@ -21,6 +22,8 @@ pub mod reconcile;
 pub mod targets;
 pub mod trial;
 
+#[cfg(test)]
+mod coverage_tests;
 #[cfg(test)]
 mod interval_tests;
 #[cfg(test)]

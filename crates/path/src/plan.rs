@@ -8,13 +8,14 @@ use iowhy_core::environment::TargetKind;
 use iowhy_core::pattern::Pattern;
 use iowhy_core::workload::{CacheState, Direction, Method, Touch, Workload};
 use iowhy_probe::access::Request;
-use iowhy_probe::campaign::Cell;
+use iowhy_probe::campaign::{Cell, Group};
 use iowhy_probe::runner::Bounds;
 use iowhy_probe::target::Target;
 
 use crate::calibration::CalibrationCell;
 use crate::facts::is_scsi_generic;
 use crate::limit::Question;
+use crate::local::LocalCell;
 
 /// Why a cell is in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Role {
     Canonical(&'static str),
     /// Calibrates the costs of layers.
     Calibration(CalibrationCell),
+    /// Calibrates one canonical request, the one with this label.
+    Local(&'static str, LocalCell),
     /// Decides the limit.
     Limit(LimitCell),
     /// A method of reading, compared with the others of the same state and size.
@@ -143,6 +146,13 @@ const DEEP: usize = 32;
 /// Block sizes that are measured but not fitted; the model predicts them and the error is printed.
 pub const HELD_OUT_BLOCK_BYTES: [u64; 2] = [8 << 10, 128 << 10];
 
+/// Labels of canonical requests.
+const CACHED_SMALL: &str = "cached 4 KiB, random";
+const CACHED_LARGE: &str = "cached 1 MiB";
+const MAPPED: &str = "mapped, a page a time";
+const COLD: &str = "cold sequential, 128 KiB";
+const DIRECT: &str = "direct 4 KiB, random";
+const WRITE_DURABLE: &str = "write 4 KiB + fdatasync";
 /// Label of sequential writes through the cache.
 pub const WRITE_CACHED: &str = "write 1 MiB, sync at end";
 /// Label of sequential writes past the cache.
@@ -153,6 +163,8 @@ const LARGE: u64 = 1 << 20;
 const STREAM: u64 = 128 << 10;
 /// Bytes written through the cache before the fdatasync of a slice.
 const STRETCH_BYTES: u64 = 32 * LARGE;
+/// Small writes without fdatasync in one slice.
+const MAX_UNSYNCED: u64 = 2000;
 const METHOD_BYTES: u64 = 64 << 10;
 /// Methods of reading are compared with the data used: without that a mapping would seem to cost nothing.
 const METHOD_TOUCH: Touch = Touch::Line;
@@ -160,6 +172,9 @@ const METHOD_TOUCH: Touch = Touch::Line;
 /// All cached cells read this much: more than the second-level cache of current CPUs, less than the third of most. The
 /// same for all, because the cost of a copy depends on the CPU's caches.
 const WARM_BYTES: u64 = 16 * LARGE;
+
+/// Cold cells read this much at most: it is brought into the page cache and dropped from it around each of them.
+const COLD_BYTES: u64 = 128 * LARGE;
 
 /// Parts of the target: one stays warm for the whole run, so that warm cells need not be fetched from the device again
 /// after every cold one; the rest is for cold and direct cells.
@@ -283,8 +298,53 @@ impl<'a> Builder<'a> {
             arms: vec![(workload, target)],
             bounds: Bounds { wall: Duration::from_millis(slice_ms), requests_per_thread: requests },
             listed: None,
+            group: None,
+            request_bytes: None,
         });
         self.plan.roles.insert(key.to_owned(), vec![role]);
+    }
+
+    /// The cell with this key.
+    fn cell(&mut self, key: &str) -> Option<&mut Cell<'a>> {
+        self.plan.cells.iter_mut().find(|cell| cell.key == key)
+    }
+
+    /// Puts cells into one group.
+    fn group(&mut self, keys: &[&str], group: Group) {
+        self.plan
+            .cells
+            .iter_mut()
+            .filter(|cell| keys.contains(&cell.key.as_str()))
+            .for_each(|cell| cell.group = Some(group));
+    }
+
+    /// A cell that calibrates the request with this label: the workload of its cell `key`, changed, measured beside it for as
+    /// long. Its offsets have the same pattern and another seed: the same ones would be in the caches of the CPU.
+    fn local(
+        &mut self,
+        (label, key): (&'static str, &str),
+        (suffix, part): (&str, LocalCell),
+        change: impl FnOnce(&mut Workload) -> Option<u64>,
+    ) {
+        let Some(row) = self.cell(key) else { return };
+        let (bounds, (mut workload, target)) = (row.bounds, row.arms[0].clone());
+        let group = row.group;
+        let request_bytes = change(&mut workload);
+        workload.region_bytes = workload.region_bytes / workload.block_bytes * workload.block_bytes;
+        let key = format!("{key}-{suffix}");
+        self.add(&key, Role::Local(label, part), 0, workload, target);
+        let Some(cell) = self.cell(&key) else { return };
+        (cell.group, cell.request_bytes, cell.bounds.wall) = (group, request_bytes, bounds.wall);
+    }
+
+    /// Cells of other sizes that predict a request.
+    fn local_sizes(&mut self, label: &'static str, key: &str, sizes: &[u64]) {
+        for &bytes in sizes {
+            self.local((label, key), (&bytes.to_string(), LocalCell::Size), |w| {
+                w.block_bytes = bytes;
+                None
+            });
+        }
     }
 
     /// The calibration cells that need nothing of the target: the call itself, the null and zero devices, memory.
@@ -325,17 +385,28 @@ impl<'a> Builder<'a> {
         };
         let mut small = warm(Method::Pread, SMALL);
         small.pattern = Pattern::Random;
-        self.add("cached-4k", Role::Canonical("cached 4 KiB, random"), 30, small.clone(), target);
+        self.add("cached-4k", Role::Canonical(CACHED_SMALL), 14, small.clone(), target);
         self.add("cached-4k", Role::Limit(LimitCell::CachedSmall), 0, small.clone(), target);
+        self.group(&["cached-4k"], Group::Blocks(CACHED_SMALL));
+        let row = (CACHED_SMALL, "cached-4k");
+        self.local(row, ("look-up", LocalCell::LookUp), |_| Some(1));
+        for bytes in [3072, 3584] {
+            self.local(row, (&bytes.to_string(), LocalCell::Size), |_| Some(bytes));
+        }
         small.threads = 2;
         self.add("cached-4k-2t", Role::Limit(LimitCell::CachedSmallThreads), 20, small, target);
         let large = warm(Method::Pread, LARGE);
-        self.add("cached-1m", Role::Canonical("cached 1 MiB"), 30, large.clone(), target);
+        self.add("cached-1m", Role::Canonical(CACHED_LARGE), 20, large.clone(), target);
         self.add("cached-1m", Role::Limit(LimitCell::CachedLarge), 0, large, target);
+        self.group(&["cached-1m"], Group::Blocks(CACHED_LARGE));
+        self.local_sizes(CACHED_LARGE, "cached-1m", &[LARGE - LARGE / 4, LARGE + LARGE / 4]);
         let mapped = warm(Method::Mmap, SMALL);
-        self.add("mapped-4k", Role::Canonical("mapped, a page a time"), 20, mapped, target);
+        self.add("mapped-4k", Role::Canonical(MAPPED), 14, mapped, target);
+        self.group(&["mapped-4k"], Group::Slices(MAPPED));
+        self.local_sizes(MAPPED, "mapped-4k", &[2 * SMALL, 8 * SMALL]);
         let end = Workload::reads(Method::PreadEnd, CacheState::None, SMALL, LARGE);
         self.add("end-of-file", Role::Calibration(CalibrationCell::EndOfFile), 4, end, target);
+        self.group(&["null", "call", "end-of-file"], Group::Blocks(CACHED_SMALL));
         let mut ring = warm(Method::Uring, SMALL);
         ring.pattern = Pattern::Random;
         ring.depth = DEEP;
@@ -360,6 +431,7 @@ impl<'a> Builder<'a> {
                 target,
             );
         }
+        self.group(&["mapped-4096", "mapped-65536"], Group::Slices(MAPPED));
         for method in METHODS_WARM {
             let mut way = warm(method, METHOD_BYTES);
             way.touch = METHOD_TOUCH;
@@ -369,13 +441,21 @@ impl<'a> Builder<'a> {
 
     /// Reads that find nothing in the page cache.
     fn cold(&mut self, target: &'a Target, areas: Areas) {
+        let region = areas.cold_bytes.min(COLD_BYTES);
         let cold = |method, bytes| {
-            let mut w = Workload::reads(method, CacheState::Cold, bytes, areas.cold_bytes / bytes * bytes);
+            let mut w = Workload::reads(method, CacheState::Cold, bytes, region / bytes * bytes);
             w.region_offset = areas.cold_offset;
             w
         };
+        let first = self.plan.cells.len();
         let stream = cold(Method::Pread, STREAM);
-        self.add("cold-seq-128k", Role::Canonical("cold sequential, 128 KiB"), 50, stream.clone(), target);
+        self.add("cold-seq-128k", Role::Canonical(COLD), 40, stream.clone(), target);
+        self.local_sizes(COLD, "cold-seq-128k", &[STREAM - STREAM / 4, STREAM + STREAM / 4]);
+        // The same bytes again, found in the page cache, and too many for the caches of the CPU.
+        self.local((COLD, "cold-seq-128k"), ("again", LocalCell::Above), |w| {
+            w.state = CacheState::Warm;
+            None
+        });
         self.add("cold-seq-128k", Role::Limit(LimitCell::ColdSequential), 0, stream.clone(), target);
         let mut two = stream;
         two.threads = 2;
@@ -394,6 +474,7 @@ impl<'a> Builder<'a> {
             way.touch = METHOD_TOUCH;
             self.add(&format!("cold-way-{}", method.id()), Role::Method, 25, way, target);
         }
+        self.plan.cells[first..].iter_mut().for_each(|cell| cell.group = Some(Group::Slices(COLD)));
     }
 
     /// Reads past the page cache.
@@ -409,8 +490,15 @@ impl<'a> Builder<'a> {
         };
         if SMALL.is_multiple_of(alignment) {
             let one = direct(Method::Direct, SMALL, 1, 1);
-            self.add("direct-4k", Role::Canonical("direct 4 KiB, random"), 40, one.clone(), target);
+            self.add("direct-4k", Role::Canonical(DIRECT), 30, one.clone(), target);
             self.add("direct-4k", Role::Limit(LimitCell::RandomOne), 0, one, target);
+            self.group(&["direct-4k"], Group::Blocks(DIRECT));
+            if SMALL.is_multiple_of(2 * alignment) {
+                self.local((DIRECT, "direct-4k"), ("half", LocalCell::Size), |_| Some(SMALL / 2));
+                self.local_sizes(DIRECT, "direct-4k", &[2 * SMALL]);
+            } else {
+                self.local_sizes(DIRECT, "direct-4k", &[2 * SMALL, 8 * SMALL]);
+            }
             for (depth, role) in DEPTHS {
                 let deep = direct(Method::Uring, SMALL, depth, 1);
                 let key = format!("direct-4k-d{depth}");
@@ -446,6 +534,7 @@ impl<'a> Builder<'a> {
         let mut way = direct(Method::Direct, METHOD_BYTES, 1, 1);
         way.pattern = Pattern::Sequential;
         way.touch = METHOD_TOUCH;
+        way.region_bytes = way.region_bytes.min(COLD_BYTES);
         self.add("cold-way-direct", Role::Method, 25, way, target);
         if let Some(raw) = &below.raw_device {
             for bytes in [SMALL, METHOD_BYTES] {
@@ -469,23 +558,47 @@ impl<'a> Builder<'a> {
             w.region_offset = areas.cold_offset;
             w
         };
-        self.add(
-            "write-seq-1m",
-            Role::Canonical(WRITE_CACHED),
-            40,
-            write(Method::PwriteEndFdatasync, LARGE),
-            target,
-        );
+        // One stretch again and again: its blocks are allocated on the device, its pages in each slice anew.
+        let mut cached = write(Method::PwriteEndFdatasync, LARGE);
+        cached.region_bytes = cached.region_bytes.min(STRETCH_BYTES);
+        self.add("write-seq-1m", Role::Canonical(WRITE_CACHED), 40, cached, target);
+        self.group(&["write-seq-1m"], Group::Slices(WRITE_CACHED));
+        let row = (WRITE_CACHED, "write-seq-1m");
+        // A folio each, as the request, and smaller: larger ones come from memory that is provided on first use.
+        self.local_sizes(WRITE_CACHED, "write-seq-1m", &[LARGE / 8, LARGE / 2]);
+        for (suffix, part) in [("unsynced", LocalCell::Above), ("twice", LocalCell::AboveTwice)] {
+            self.local(row, (suffix, part), |w| {
+                w.method = Method::Pwrite;
+                None
+            });
+        }
+        for (key, passes) in [("write-seq-1m-unsynced", 1), ("write-seq-1m-twice", 2)] {
+            if let Some(cell) = self.cell(key) {
+                cell.bounds.requests_per_thread = passes * cell.arms[0].0.blocks();
+            }
+        }
         let alignment = target.facts.direct_alignment_bytes.unwrap_or(1).max(1);
         let bypasses = !target.facts.memory_backed && target.facts.direct_supported != Some(false);
-        if bypasses && LARGE.is_multiple_of(alignment) {
+        if bypasses && (LARGE / 4).is_multiple_of(alignment) {
             let mut direct = write(Method::Direct, LARGE);
             direct.state = CacheState::Direct;
-            self.add("write-direct-1m", Role::Canonical(WRITE_DIRECT), 40, direct, target);
+            self.add("write-direct-1m", Role::Canonical(WRITE_DIRECT), 30, direct, target);
+            self.group(&["write-direct-1m"], Group::Blocks(WRITE_DIRECT));
+            self.local_sizes(WRITE_DIRECT, "write-direct-1m", &[LARGE - LARGE / 4, LARGE + LARGE / 4]);
         }
         let mut durable = write(Method::PwriteFdatasync, SMALL);
         durable.pattern = Pattern::Permuted;
-        self.add("write-sync-4k", Role::Canonical("write 4 KiB + fdatasync"), 40, durable, target);
+        self.add("write-sync-4k", Role::Canonical(WRITE_DURABLE), 30, durable, target);
+        self.group(&["write-sync-4k"], Group::Blocks(WRITE_DURABLE));
+        self.local_sizes(WRITE_DURABLE, "write-sync-4k", &[2 * SMALL, 8 * SMALL]);
+        self.local((WRITE_DURABLE, "write-sync-4k"), ("unsynced", LocalCell::Above), |w| {
+            w.method = Method::Pwrite;
+            None
+        });
+        // All of it is written back after the slice, page by page.
+        if let Some(cell) = self.cell("write-sync-4k-unsynced") {
+            cell.bounds.requests_per_thread = MAX_UNSYNCED;
+        }
     }
 
     /// A SCSI generic device: READ BUFFER moves the device's own buffer, so that no medium is involved.

@@ -90,6 +90,8 @@ fn stream<'a>(target: &'a Target, all: &[Cell<'a>]) -> Option<Cell<'a>> {
         arms: vec![(workload, target)],
         bounds: synced.bounds,
         listed: None,
+        group: None,
+        request_bytes: None,
     })
 }
 

@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use iowhy_core::problem::Problem;
 use iowhy_core::rng::Rng;
 use iowhy_core::workload::{CacheState, Method, Workload};
+use iowhy_probe::arm::Arm;
 use iowhy_probe::buffer::Buffer;
 use iowhy_probe::residency;
-use iowhy_probe::runner::{self, Arm, Bounds};
+use iowhy_probe::runner::{self, Bounds};
 use iowhy_probe::target::{self, Needs, OpenMode, Target};
 use std::os::fd::AsFd;
 
@@ -90,6 +91,6 @@ fn bare_slice(target: &Target, bytes: u64) -> Result<f64, Problem> {
 
 fn runner_slice(target: &Target, workload: &Workload) -> Result<f64, Problem> {
     let bounds = Bounds { wall: SLICE, requests_per_thread: u64::MAX };
-    let slices = runner::run(&[Arm { workload, target, listed: None }], bounds, None)?;
+    let slices = runner::run(&[Arm { workload, target, listed: None, request_bytes: None }], bounds, None)?;
     slices.first().map(|s| s.sample.ns_per_request()).ok_or_else(|| Problem::failed("no slice came back"))
 }

@@ -17,11 +17,13 @@ use iowhy_core::schedule;
 use iowhy_core::stats::{self, Stop, StopRule};
 use iowhy_core::workload::{CacheState, Method, Workload};
 
+use crate::arm::Arm;
 use crate::counters::KernelThreads;
+use crate::interleave::{self, can_interleave};
 use crate::interrupt;
 use crate::listed::RequestLists;
 use crate::residency;
-use crate::runner::{self, Arm, Bounds};
+use crate::runner::{self, Bounds, Slice};
 use crate::target::{OpenMode, Target};
 
 /// One cell of a plan. Several arms run side by side from one barrier.
@@ -35,6 +37,21 @@ pub struct Cell<'a> {
     pub bounds: Bounds,
     /// The requests of its one arm, where the workload's pattern does not say them; its block is then the largest of them.
     pub listed: Option<Arc<RequestLists>>,
+    /// Cells with the same group are measured side by side in each round.
+    pub group: Option<Group>,
+    /// Bytes of each request at the workload's offsets, where they are fewer than a block.
+    pub request_bytes: Option<u64>,
+}
+
+/// Cells that are compared with each other closely, by the name of what they explain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// In turn, in blocks of a millisecond: see [`interleave`].
+    Blocks(&'static str),
+    /// Slice after slice in random order. Before them the page cache takes the memory that they need and frees it: memory
+    /// that a hypervisor or the kernel provides on first use makes the first reads slower (240 us instead of 20 us for
+    /// 128 KiB were seen). Writes through the cache find none of their pages in it.
+    Slices(&'static str),
 }
 
 /// When a campaign ends.
@@ -126,14 +143,34 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
         if open.is_empty() || (rounds >= effort.min_rounds && spent(&states) + first_round > effort.time) {
             break;
         }
-        for (position, &pick) in schedule::interleave(open.len(), rounds, effort.seed).iter().enumerate() {
-            if interrupt::requested() {
-                break;
+        let units = units(cells, &open);
+        let mut position = 0;
+        for pick in schedule::interleave(units.len(), rounds, effort.seed) {
+            let unit = &units[pick];
+            populate(cells, unit);
+            let mut at = |index: usize| {
+                let (share, remaining) = ahead(&begun, rounds, position, open.len(), &effort);
+                progress(Progress { share, remaining, cell: &cells[index].key });
+                position += 1;
+                !interrupt::requested()
+            };
+            let in_blocks = matches!(unit.as_slice(), [first, _, ..] if matches!(cells[*first].group, Some(Group::Blocks(_))));
+            if in_blocks {
+                if unit.iter().all(|index| at(*index)) {
+                    blocks(cells, &mut states, unit, (rounds, begun, effort.seed));
+                }
+                continue;
             }
-            let index = open[pick];
-            let (share, remaining) = ahead(&begun, rounds, position, open.len(), &effort);
-            progress(Progress { share, remaining, cell: &cells[index].key });
-            states[index].slice(&cells[index], rounds, begun, kernel_threads.as_mut());
+            let seed = effort.seed ^ unit.first().map_or(0, |first| *first as u64);
+            for turn in 0..MAX_TURNS {
+                for place in schedule::interleave(unit.len(), rounds * MAX_TURNS + turn, seed) {
+                    let (index, cell) = (unit[place], &cells[unit[place]]);
+                    let wanted = turn == 0 || states[index].has_time_left(cell, rounds);
+                    if wanted && (turn > 0 || at(index)) {
+                        states[index].slice(cell, rounds, begun, kernel_threads.as_mut());
+                    }
+                }
+            }
         }
         rounds += 1;
         if rounds == 1 {
@@ -144,6 +181,77 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
         cells: states.into_iter().map(|s| s.finish()).collect(),
         rounds,
         interrupted: interrupt::requested(),
+    }
+}
+
+/// Slices of a cell of [`Group::Slices`] in one round, where its requests end before its time does: they sum to one sample.
+const MAX_TURNS: u32 = 16;
+
+/// The open cells in units that are measured side by side: a group, or a cell.
+fn units(cells: &[Cell<'_>], open: &[usize]) -> Vec<Vec<usize>> {
+    let mut units: Vec<Vec<usize>> = Vec::new();
+    for &index in open {
+        let group = cells[index].group;
+        match units.iter_mut().find(|unit| group.is_some() && cells[unit[0]].group == group) {
+            Some(unit) => unit.push(index),
+            None => units.push(vec![index]),
+        }
+    }
+    units
+}
+
+/// Has the page cache take and free the memory that cold reads and writes of a group will need. What cannot be fetched here fails
+/// where it is measured.
+fn populate(cells: &[Cell<'_>], unit: &[usize]) {
+    let cold = unit.iter().filter(|index| matches!(cells[**index].group, Some(Group::Slices(_))));
+    let cold = cold.filter_map(|index| cells[*index].arms.first());
+    let cold = cold.filter(|(w, _)| w.state == CacheState::Cold || w.direction.writes());
+    let Some((workload, target)) = cold.max_by_key(|(workload, _)| workload.region_bytes) else { return };
+    let rest = target.facts.size_bytes.saturating_sub(workload.region_offset);
+    let bytes = workload.region_bytes.max(MIN_POPULATED_BYTES).min(rest);
+    if let Some(script) = target.script() {
+        script.quirks.populate(bytes);
+    }
+    if !target.has_page_cache() {
+        return;
+    }
+    for (part, offset, bytes) in target.ranges(workload.region_offset, bytes) {
+        if let Ok(file) = part.open(OpenMode::default()) {
+            let fd = file.as_fd();
+            let _ = residency::fetch(fd, offset, bytes).and_then(|_| residency::evict(fd, offset, bytes));
+        }
+    }
+}
+
+/// The kernel may take other free memory than what was just freed, so a small region populates more than itself.
+const MIN_POPULATED_BYTES: u64 = 128 << 20;
+
+/// Measures the cells of a unit in blocks; one that cannot be is measured in a slice.
+fn blocks(
+    cells: &[Cell<'_>],
+    states: &mut [CellState],
+    unit: &[usize],
+    (round, begun, seed): (u32, Instant, u64),
+) {
+    let mut prepared = Vec::new();
+    for &index in unit {
+        let cell = &cells[index];
+        let [(workload, target)] = cell.arms.as_slice() else { continue };
+        if !can_interleave(workload) || cell.listed.is_some() {
+            states[index].slice(cell, round, begun, None);
+        } else if let Some(before) = states[index].prepare(cell, round) {
+            let arm = Arm { workload, target, listed: None, request_bytes: cell.request_bytes };
+            prepared.push((index, before, (arm, cell.bounds.wall)));
+        }
+    }
+    let start_ns = begun.elapsed().as_nanos() as u64;
+    let arms: Vec<(Arm<'_>, Duration)> = prepared.iter().map(|(_, _, arm)| *arm).collect();
+    let slices = interleave::run(&arms, seed ^ u64::from(round) << 32);
+    for ((index, before, _), slice) in prepared.into_iter().zip(slices) {
+        match slice {
+            Ok(slice) => states[index].book(&cells[index], (round, start_ns), &before, vec![slice]),
+            Err(problem) => states[index].fail(&problem),
+        }
     }
 }
 
@@ -176,7 +284,11 @@ impl CellState {
             .arms
             .iter()
             .map(|(workload, target)| CellRun {
-                workload: workload.clone(),
+                // The record says what a request is; its offsets are those of the whole blocks.
+                workload: Workload {
+                    block_bytes: cell.request_bytes.unwrap_or(workload.block_bytes),
+                    ..workload.clone()
+                },
                 key: if many { format!("{}@{}", cell.key, target.facts.name) } else { cell.key.clone() },
                 samples: Vec::new(),
                 latency: Histogram::default(),
@@ -214,22 +326,16 @@ impl CellState {
         begun: Instant,
         kernel_threads: Option<&mut KernelThreads>,
     ) {
-        let mut before = Vec::with_capacity(cell.arms.len());
-        for (workload, target) in &cell.arms {
-            if round == 0
-                && let Err(problem) = read_first(workload, target)
-            {
-                return self.fail(&problem);
-            }
-            match prepare(workload, target) {
-                Ok(seen) => before.push(seen),
-                Err(problem) => return self.fail(&problem),
-            }
-        }
+        let Some(before) = self.prepare(cell, round) else { return };
         let arms: Vec<Arm<'_>> = cell
             .arms
             .iter()
-            .map(|(workload, target)| Arm { workload, target, listed: cell.listed.as_deref() })
+            .map(|(workload, target)| Arm {
+                workload,
+                target,
+                listed: cell.listed.as_deref(),
+                request_bytes: cell.request_bytes,
+            })
             .collect();
         let start_ns = begun.elapsed().as_nanos() as u64;
         let slices = match runner::run(&arms, cell.bounds, kernel_threads) {
@@ -241,6 +347,45 @@ impl CellState {
                 return self.fail(&problem);
             }
         }
+        self.book(cell, (round, start_ns), &before, slices);
+    }
+
+    /// Whether slices of a group fit in what this round left of a cell's time.
+    fn has_time_left(&self, cell: &Cell<'_>, round: u32) -> bool {
+        let grouped = matches!(cell.group, Some(Group::Slices(_))) && !self.failed && !interrupt::requested();
+        let last = self.runs.first().and_then(|run| run.samples.last()).filter(|last| last.round == round);
+        let spent = |last: &Sample| 3 * u128::from(last.wall_ns) / 2 < cell.bounds.wall.as_nanos();
+        grouped && last.is_some_and(spent)
+    }
+
+    /// Brings the cache into the claimed state and looks at it, arm by arm; `None` where that failed.
+    fn prepare(&mut self, cell: &Cell<'_>, round: u32) -> Option<Vec<Option<Seen>>> {
+        let arm = |(workload, target): &(Workload, &Target)| {
+            if round == 0 {
+                read_first(workload, target)?;
+            }
+            if cell.group.is_some() {
+                forget_written(workload, target)?;
+            }
+            prepare(workload, target)
+        };
+        match cell.arms.iter().map(arm).collect::<Result<Vec<_>, Problem>>() {
+            Ok(before) => Some(before),
+            Err(problem) => {
+                self.fail(&problem);
+                None
+            }
+        }
+    }
+
+    /// Verifies the cache state after a slice and books it.
+    fn book(
+        &mut self,
+        cell: &Cell<'_>,
+        (round, start_ns): (u32, u64),
+        before: &[Option<Seen>],
+        slices: Vec<Slice>,
+    ) {
         for (i, mut slice) in slices.into_iter().enumerate() {
             let (workload, target) = &cell.arms[i];
             slice.sample.round = round;
@@ -268,7 +413,10 @@ impl CellState {
             if slice.sample.requests > 0 {
                 run.latency.merge(&slice.latency);
                 let latency_quarters = slice.latency.quarters();
-                run.samples.push(Sample { latency_quarters, ..slice.sample });
+                match run.samples.last_mut().filter(|last| last.round == round) {
+                    Some(last) => last.add(&Sample { latency_quarters, ..slice.sample }),
+                    None => run.samples.push(Sample { latency_quarters, ..slice.sample }),
+                }
             }
             for note in slice.dropped {
                 if !run.dropped.contains(&note) {
@@ -320,6 +468,17 @@ fn read_first(workload: &Workload, target: &Target) -> Result<(), Problem> {
         for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
             let file = part.open(OpenMode::default())?;
             residency::fetch(file.as_fd(), offset, bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Drops the cached pages of a region that is written through the cache, so that every slice allocates them.
+fn forget_written(workload: &Workload, target: &Target) -> Result<(), Problem> {
+    if workload.direction.writes() && workload.state == CacheState::None && target.has_page_cache() {
+        for (part, offset, bytes) in target.ranges(workload.region_offset, workload.region_bytes) {
+            let file = part.open(OpenMode { write: part.is_scratch(), ..OpenMode::default() })?;
+            residency::evict(file.as_fd(), offset, bytes)?;
         }
     }
     Ok(())
@@ -426,6 +585,8 @@ mod tests {
             arms: vec![(workload.clone(), &target)],
             bounds,
             listed: None,
+            group: None,
+            request_bytes: None,
         };
         let cells = [cell("a"), cell("b")];
         let rounds =
@@ -449,7 +610,14 @@ mod tests {
         let target = Target::scripted(Script::from_spec("scripted").unwrap());
         let workload = Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 20);
         let bounds = Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX };
-        let cells = [Cell { key: "a".to_owned(), arms: vec![(workload, &target)], bounds, listed: None }];
+        let cells = [Cell {
+            key: "a".to_owned(),
+            arms: vec![(workload, &target)],
+            bounds,
+            listed: None,
+            group: None,
+            request_bytes: None,
+        }];
         let rounds = |budget| {
             let effort = Effort { min_rounds: 1, max_rounds: 50, time: budget, precision: 0.0, seed: 1 };
             run(&cells, effort, &mut |_| {}).rounds

@@ -10,11 +10,10 @@ use iowhy_core::rng::Rng;
 use iowhy_core::workload::{Direction, Method, Touch, Workload};
 
 use crate::access::{Access, Completion, Failure, Request};
+use crate::arm::Arm;
 use crate::clock::Clock;
 use crate::interrupt;
-use crate::listed::RequestLists;
 use crate::pace::Pacer;
-use crate::target::Target;
 
 /// Generates requests: pattern for the offset, a coin for the direction of a mix.
 struct NextRequest<'a> {
@@ -28,12 +27,18 @@ struct NextRequest<'a> {
     used: usize,
     base: u64,
     block_bytes: u64,
+    request_bytes: usize,
     direction: Direction,
     coin: Rng,
 }
 
 impl<'a> NextRequest<'a> {
-    fn new(workload: &Workload, thread: usize, threads: usize, listed: Option<&'a [Request]>) -> Self {
+    fn new(
+        workload: &Workload,
+        (thread, threads): (usize, usize),
+        listed: Option<&'a [Request]>,
+        request_bytes: u64,
+    ) -> Self {
         NextRequest {
             offsets: Offsets::new(workload.pattern, workload.blocks().max(1), workload.seed)
                 .for_thread(thread, threads),
@@ -43,6 +48,7 @@ impl<'a> NextRequest<'a> {
             used: DRAWN_AHEAD,
             base: workload.region_offset,
             block_bytes: workload.block_bytes,
+            request_bytes: request_bytes as usize,
             direction: workload.direction,
             coin: Rng::new(workload.seed ^ 0x6d69_7865_6400 ^ thread as u64),
         }
@@ -77,7 +83,7 @@ impl<'a> NextRequest<'a> {
                 Direction::Mixed(read_percent) => self.coin.below(100) >= u64::from(read_percent),
             };
             let offset = self.base + self.offsets.next() * self.block_bytes;
-            *drawn = Request { offset, bytes: self.block_bytes as usize, write };
+            *drawn = Request { offset, bytes: self.request_bytes, write };
         }
     }
 }
@@ -136,30 +142,38 @@ pub(crate) struct Tally {
     pub(crate) digest: u64,
 }
 
-impl<'a> HotLoop<'a> {
-    /// A loop over a workload, for one of its threads, with `depth` requests in flight; ends after `limit` requests, or with
-    /// the thread's list where there is one.
-    pub(crate) fn new(
-        workload: &Workload,
-        (thread, threads): (usize, usize),
-        target: &Target,
-        clock: &'a Clock,
-        depth: usize,
-        (limit, listed): (u64, Option<&'a RequestLists>),
-    ) -> Self {
-        let listed = listed.map(|listed| listed.for_thread(thread));
-        let limit = listed.map_or(limit, |list| limit.min(list.len() as u64));
+impl Tally {
+    fn new() -> Tally {
         let mut latency = Histogram::default();
         latency.reserve();
+        Tally { latency, requests: 0, bytes: 0, lateness_ns: 0, digest: 0 }
+    }
+}
+
+impl<'a> HotLoop<'a> {
+    /// A loop over the workload of an arm, for one of its threads, with `depth` requests in flight; ends after `limit`
+    /// requests, or with the thread's list where there is one.
+    pub(crate) fn new(
+        arm: &Arm<'a>,
+        (thread, threads): (usize, usize),
+        clock: &'a Clock,
+        depth: usize,
+        limit: u64,
+    ) -> Self {
+        let Arm { workload, target, .. } = *arm;
+        let listed = arm.listed.map(|listed| listed.for_thread(thread));
+        let request_bytes =
+            arm.request_bytes.map_or(workload.block_bytes, |bytes| bytes.min(workload.block_bytes));
+        let limit = listed.map_or(limit, |list| limit.min(list.len() as u64));
         HotLoop {
             clock,
-            next: NextRequest::new(workload, thread, threads, listed),
+            next: NextRequest::new(workload, (thread, threads), listed, request_bytes),
             touch: workload.touch,
             zero_is_end: !target.moves_no_data()
                 && !matches!(workload.method, Method::Syscall | Method::PreadEnd),
             deadline_ns: 0,
             limit,
-            tally: Tally { latency, requests: 0, bytes: 0, lateness_ns: 0, digest: 0 },
+            tally: Tally::new(),
             flying: vec![(0, NO_REQUEST); depth],
             free: (0..depth).rev().collect(),
             done: Vec::with_capacity(depth),
@@ -182,9 +196,9 @@ impl<'a> HotLoop<'a> {
         self.deadline_ns = deadline_ns;
     }
 
-    /// The counts.
-    pub(crate) fn into_tally(self) -> Tally {
-        self.tally
+    /// The counts so far; those of later requests begin anew.
+    pub(crate) fn take_tally(&mut self) -> Tally {
+        std::mem::replace(&mut self.tally, Tally::new())
     }
 
     /// Depth 1, closed loop: one clock reading a request; the end of one is the start of the next.

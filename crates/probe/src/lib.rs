@@ -4,6 +4,7 @@
 //! It deliberately does not interpret results (`iowhy-path` does), print, or parse options.
 
 pub mod access;
+pub mod arm;
 pub mod buffer;
 pub mod campaign;
 pub mod clock;
@@ -11,6 +12,7 @@ pub mod counters;
 pub mod environment;
 pub mod fault;
 pub mod hot_loop;
+pub mod interleave;
 pub mod interrupt;
 pub mod last_act;
 pub mod listed;

@@ -12,9 +12,10 @@ use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Workload};
 
 use crate::access::Request;
+use crate::arm::Arm;
 use crate::campaign;
 use crate::listed::RequestLists;
-use crate::runner::{self, Arm, Bounds};
+use crate::runner::{self, Bounds};
 use crate::target::Target;
 
 /// Result of one pass.
@@ -50,7 +51,8 @@ pub fn run(
     let before = campaign::prepare(workload, target)?;
     let bounds = Bounds { wall: patience, requests_per_thread: u64::MAX };
     let listed = RequestLists::closed(lists.to_vec());
-    let slices = runner::run(&[Arm { workload, target, listed: Some(&listed) }], bounds, None)?;
+    let slices =
+        runner::run(&[Arm { workload, target, listed: Some(&listed), request_bytes: None }], bounds, None)?;
     let Some(mut slice) = slices.into_iter().next() else {
         return Err(Problem::failed("a pass over fixed requests came to nothing"));
     };

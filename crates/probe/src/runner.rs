@@ -13,24 +13,13 @@ use iowhy_core::problem::Problem;
 use iowhy_core::workload::{CacheState, Direction, Workload};
 
 use crate::access::Sent;
+use crate::arm::Arm;
 use crate::clock::Clock;
 use crate::counters::{self, DeviceCounters, KernelThreads, ThreadUsage};
 use crate::hot_loop::{HotLoop, Tally};
 use crate::listed::RequestLists;
 use crate::method;
 use crate::pace::Pacer;
-use crate::target::Target;
-
-/// Workload and target of one cell in a slice.
-#[derive(Clone, Copy, Debug)]
-pub struct Arm<'a> {
-    /// Workload.
-    pub workload: &'a Workload,
-    /// Of whom.
-    pub target: &'a Target,
-    /// The requests, where the workload's pattern does not say them.
-    pub listed: Option<&'a RequestLists>,
-}
 
 /// When a slice ends: at the first of its bounds.
 #[derive(Clone, Copy, Debug)]
@@ -55,16 +44,16 @@ pub struct Slice {
 }
 
 /// Result of one thread.
-struct ThreadResult {
-    start_ns: u64,
-    end_ns: u64,
-    setup_ns: u64,
-    tally: Tally,
-    usage: ThreadUsage,
-    dropped: Vec<String>,
-    refused: u64,
-    sent: Vec<Sent>,
-    failure: Option<String>,
+pub(crate) struct ThreadResult {
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) setup_ns: u64,
+    pub(crate) tally: Tally,
+    pub(crate) usage: ThreadUsage,
+    pub(crate) dropped: Vec<String>,
+    pub(crate) refused: u64,
+    pub(crate) sent: Vec<Sent>,
+    pub(crate) failure: Option<String>,
 }
 
 /// Runs all arms side by side from one barrier.
@@ -119,23 +108,7 @@ pub fn run(
         let mut slice = combine(threads);
         // Kernel threads of this machine have no part in virtual time.
         slice.sample.kernel_thread_ns = kernel_ns.filter(|_| arm.target.script().is_none());
-        let direction = arm.workload.direction;
-        let of = |written, read| in_direction(direction, written, read);
-        if let (Some(before), Some(after)) = (before[index].stack, after[index].stack) {
-            let moved = after.since(&before);
-            // A stack whose requests stand still does not count, and its times mean nothing.
-            let counts = of(moved.write_requests, moved.read_requests) > 0;
-            let held = of(moved.write_ns.saturating_add(moved.flush_ns), moved.read_ns);
-            slice.sample.stack_request_ns = counts.then_some(held);
-        }
-        if let (Some(before), Some(after)) = (before[index].whole, after[index].whole) {
-            let moved = after.since(&before);
-            let of = |written, read| Some(of(written, read));
-            slice.sample.device_bytes = of(moved.write_bytes, moved.read_bytes);
-            slice.sample.device_requests = of(moved.write_requests, moved.read_requests);
-            slice.sample.device_request_ns = of(moved.write_ns + moved.flush_ns, moved.read_ns);
-        }
-        book_members(&mut slice.sample, direction, &before[index].members, &after[index].members);
+        before[index].book(&after[index], arm.workload.direction, &mut slice.sample);
         slices.push(slice);
     }
     apportion(arms, &mut slices);
@@ -143,7 +116,7 @@ pub fn run(
 }
 
 /// Readings of the devices under one arm.
-struct Counted {
+pub(crate) struct Counted {
     whole: Option<DeviceCounters>,
     /// Of a stacked device (dm, md) above them.
     stack: Option<DeviceCounters>,
@@ -151,12 +124,32 @@ struct Counted {
 }
 
 impl Counted {
-    fn read(arm: &Arm<'_>) -> Counted {
+    pub(crate) fn read(arm: &Arm<'_>) -> Counted {
         Counted {
             whole: arm.target.device_counters(),
             stack: arm.target.stack_counters(),
             members: arm.target.member_counters(),
         }
+    }
+
+    /// Puts what the devices did from this reading to a later one into a sample.
+    pub(crate) fn book(&self, after: &Counted, direction: Direction, sample: &mut Sample) {
+        let of = |written, read| in_direction(direction, written, read);
+        if let (Some(before), Some(after)) = (self.stack, after.stack) {
+            let moved = after.since(&before);
+            // A stack whose requests stand still does not count, and its times mean nothing.
+            let counts = of(moved.write_requests, moved.read_requests) > 0;
+            let held = of(moved.write_ns.saturating_add(moved.flush_ns), moved.read_ns);
+            sample.stack_request_ns = counts.then_some(held);
+        }
+        if let (Some(before), Some(after)) = (self.whole, after.whole) {
+            let moved = after.since(&before);
+            let of = |written, read| Some(of(written, read));
+            sample.device_bytes = of(moved.write_bytes, moved.read_bytes);
+            sample.device_requests = of(moved.write_requests, moved.read_requests);
+            sample.device_request_ns = of(moved.write_ns + moved.flush_ns, moved.read_ns);
+        }
+        book_members(sample, direction, &self.members, &after.members);
     }
 }
 
@@ -216,11 +209,11 @@ fn apportion(arms: &[Arm<'_>], slices: &mut [Slice]) {
 /// 2 MiB, slices of 9 ms without it showed 60 ns more for a cached read of 4 KiB than slices of 66 ms. After 3 ms the
 /// copies of slices of 7 ms still cost 0.13 to 0.28 ns a byte where slices of 50 ms cost 0.09: the first pass over the
 /// region fetches it from memory. After 12 ms both agree.
-const WARM_UP_NS: u64 = 12_000_000;
+pub(crate) const WARM_UP_NS: u64 = 12_000_000;
 
 /// Whether the first requests of a slice would only measure the state in which the CPU was left: where the page cache
 /// answers and nothing changes by asking. A mapping would change: its faults happen once.
-fn warms_up(arm: Arm<'_>) -> bool {
+pub(crate) fn warms_up(arm: Arm<'_>) -> bool {
     let workload = arm.workload;
     workload.state == CacheState::Warm
         && workload.direction == Direction::Read
@@ -238,7 +231,7 @@ fn leaves_work_behind(workload: &Workload) -> bool {
 }
 
 /// Sums the threads of one arm.
-fn combine(threads: Vec<ThreadResult>) -> Slice {
+pub(crate) fn combine(threads: Vec<ThreadResult>) -> Slice {
     let start = threads.iter().map(|t| t.start_ns).min().unwrap_or(0);
     let mut sample = Sample {
         first_done_ns: threads.iter().map(|t| t.end_ns).min().unwrap_or(start) - start,
@@ -295,14 +288,7 @@ fn run_thread(
     let mut opened = method::open(arm.workload, arm.target, &clock);
     let setup_ns = clock.now_ns() - opening;
     let depth = opened.as_ref().map_or(1, |access| arm.workload.depth.max(1).min(access.capacity()));
-    let mut work = HotLoop::new(
-        arm.workload,
-        (thread, threads),
-        arm.target,
-        &clock,
-        depth,
-        (bounds.requests_per_thread, arm.listed),
-    );
+    let mut work = HotLoop::new(&arm, (thread, threads), &clock, depth, bounds.requests_per_thread);
     if let Ok(access) = &mut opened
         && warms_up(arm)
     {
@@ -329,7 +315,7 @@ fn run_thread(
         (Some(pacer), depth) => work.open_loop_deep(access.as_mut(), pacer, depth),
     };
     let ended = ended.and_then(|()| access.finish().map_err(|failure| failure.to_string()));
-    let tally = work.into_tally();
+    let tally = work.take_tally();
     let end_ns = clock.now_ns();
     let usage = span.end(&clock) + access.helpers();
     Ok(ThreadResult {

@@ -166,6 +166,8 @@ fn cell<'a>(
         arms: vec![(workload, target)],
         bounds: Bounds { wall, requests_per_thread: u64::MAX },
         listed: Some(Arc::new(listed)),
+        group: None,
+        request_bytes: None,
     }
 }
 

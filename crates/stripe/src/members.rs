@@ -280,7 +280,7 @@ fn cell<'a>(key: String, arms: Vec<(Workload, &'a Target)>) -> Cell<'a> {
     let once = arms.iter().any(|(workload, _)| workload.state == CacheState::Cold);
     let blocks = arms.iter().map(|(workload, _)| workload.blocks()).min().unwrap_or(1);
     let bounds = Bounds { wall: Duration::ZERO, requests_per_thread: if once { blocks } else { u64::MAX } };
-    Cell { key, arms, bounds, listed: None }
+    Cell { key, arms, bounds, listed: None, group: None, request_bytes: None }
 }
 
 /// Time for each request at the rate that was reached.

@@ -318,6 +318,8 @@ fn by_pattern<'a>(
             arms: vec![(workload, *target)],
             bounds: Bounds { wall: slice, requests_per_thread: requests.max(1) },
             listed: None,
+            group: None,
+            request_bytes: None,
         };
         (cell, point.bytes_per_second)
     };

@@ -101,7 +101,14 @@ pub(super) fn measure(
             let workload = load(lab, target, method, state, *direction);
             let bounds = Bounds { wall: Duration::from_millis(10), requests_per_thread: requests(&workload) };
             let arms = vec![(workload, target)];
-            cells.push(Cell { key: key(*interleave, word), arms, bounds, listed: None });
+            cells.push(Cell {
+                key: key(*interleave, word),
+                arms,
+                bounds,
+                listed: None,
+                group: None,
+                request_bytes: None,
+            });
         }
     }
     let lab = &Lab { time: lab.time / SHARE, ..*lab };

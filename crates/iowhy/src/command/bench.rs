@@ -87,10 +87,9 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     record.warnings.extend(notes.map(|note| Warning::new("fio", note.clone())));
     fill(&mut record, &measured, &targets);
     let Measured { outcome, costs, watched } = measured;
-    let (model, harness) = (costs.model, costs.harness);
-    let alone: Vec<(&CellRun, &Target)> =
-        outcome.cells.iter().filter_map(|runs| Some((runs.first()?, *targets.first()?))).collect();
-    watched.fill(&mut record, model.as_ref(), harness, &alone);
+    let account =
+        |run: &CellRun| Some(costs.layers(run, &targets.first()?.facts)).filter(|_| costs.model.is_some());
+    watched.fill(&mut record, outcome.cells.iter().filter_map(|runs| runs.first()), account);
     record.warnings.extend(measurement::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = Ending::for_cells(&record);
@@ -243,6 +242,8 @@ fn overhead_cell(target: &Target, pattern: Pattern) -> Cell<'_> {
         arms: vec![(workload, target)],
         bounds: Bounds { wall: Duration::from_millis(2), requests_per_thread: u64::MAX },
         listed: None,
+        group: None,
+        request_bytes: None,
     }
 }
 
@@ -315,7 +316,14 @@ fn cell<'a>(arms: Vec<Workload>, targets: &[&'a Target], sweep: &Sweep) -> Cell<
     let requests = arms.iter().map(|w| w.blocks() / w.threads.max(1) as u64).min().unwrap_or(1);
     let wall = if sweep.once { Duration::MAX } else { per_cell(sweep) / ROUNDS };
     let bounds = Bounds { wall, requests_per_thread: if once { requests } else { u64::MAX } };
-    Cell { key, arms: arms.into_iter().zip(targets.iter().copied()).collect(), bounds, listed: None }
+    Cell {
+        key,
+        arms: arms.into_iter().zip(targets.iter().copied()).collect(),
+        bounds,
+        listed: None,
+        group: None,
+        request_bytes: None,
+    }
 }
 
 fn per_cell(sweep: &Sweep) -> Duration {

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use iowhy_core::cell::CellRun;
 use iowhy_core::limit::Limit;
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
@@ -15,7 +14,6 @@ use iowhy_path::plan::{PathPlan, plan};
 use iowhy_path::targets;
 use iowhy_probe::campaign::{self, Effort, Outcome};
 use iowhy_probe::interrupt;
-use iowhy_probe::target::Target;
 
 use crate::calibration::{MIN_ROUNDS, ROUNDS, analyse, decide_limits, fit_slices, readable_target};
 use crate::cli::{OutputArgs, PathArgs};
@@ -107,12 +105,10 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let mut record = measurement::record(&targets, ruler, &outcome, seed);
     record.warnings.extend(warnings);
     let saved = save.map_or(Ok(()), |save| save_model(save, analysis.model.as_ref()));
-    let (model, harness) = (analysis.model.clone(), analysis.harness);
+    let accounts = analysis.layers.clone();
     fill(&mut record, &plan, &outcome, analysis);
-    let cells = plan.cells.iter().zip(&outcome.cells);
-    let measured: Vec<(&CellRun, &Target)> =
-        cells.filter_map(|(cell, runs)| Some((runs.first()?, cell.arms.first()?.1))).collect();
-    watched.fill(&mut record, model.as_ref(), harness, &measured);
+    let measured = outcome.cells.iter().filter_map(|runs| runs.first());
+    watched.fill(&mut record, measured, |run| accounts.get(&run.key).cloned());
     record.warnings.extend(measurement::busy_machine(&record.cells));
     outputs.warn(&record.warnings);
     let ending = Ending::for_cells(&record);

@@ -242,7 +242,11 @@ pub(crate) const WORDS: &[Word] = &[
     Word { kind: Kind::Column, word: "ns per call", text: "Fitted cost of the layer for each request." },
     Word { kind: Kind::Column, word: "ns per page", text: "Fitted cost of the layer for each page." },
     Word { kind: Kind::Column, word: "ns per byte", text: "Fitted cost of the layer for each byte." },
-    Word { kind: Kind::Column, word: "fitted", text: "Time of the layer by the fitted costs." },
+    Word {
+        kind: Kind::Column,
+        word: "fitted",
+        text: "Time of the layer by the account: calibration cells of the request, or fitted costs.",
+    },
     Word {
         kind: Kind::Column,
         word: "sampled",
@@ -386,7 +390,7 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         kind: Kind::Line,
         word: "cross-check",
-        text: "Layers by stack samples, compared with the layers by fitted costs. They are independent of each other.",
+        text: "Layers by stack samples, compared with the layers of the account. They are independent of each other.",
     },
     Word {
         kind: Kind::Line,

@@ -11,7 +11,7 @@ fn error(stderr: &str) -> &str {
 
 #[test]
 fn cells_that_failed_are_named_with_their_reason() {
-    let ran = iowhy(&["scripted?fail-at=1000"]);
+    let ran = iowhy(&["scripted?fail-at=300"]);
     assert_eq!(ran.code(), 1, "{ran:?}");
     let error = error(&ran.stderr);
     for words in ["cells failed: call on `scripted`", "Input/output error", "also dev-null"] {
@@ -26,7 +26,7 @@ fn cells_that_failed_are_named_with_their_reason() {
         ran.stdout.lines().count() <= 25 && ran.stdout.contains("further doubts: -v shows all"),
         "{ran:?}"
     );
-    let all = iowhy(&["scripted?fail-at=1000", "-v"]).stdout;
+    let all = iowhy(&["scripted?fail-at=300", "-v"]).stdout;
     for cell in rows.iter().chain(&["call (!)", "warm-4096 (!)"]) {
         let named = all
             .lines()

@@ -155,11 +155,26 @@ fn every_cell_takes_the_time_that_the_model_predicts_layer_by_layer() {
         let predicted = model.predict(method, state, whole(&cell["block_bytes"])).unwrap();
         let (measured, key) = (number(&cell["time_per_request"]["value"]), &cell["key"]);
         assert!(same(measured, predicted.total_ns(), ROUNDING), "{key}: {measured} {predicted:?}");
-        for entry in cell["layers"].as_array().expect("a ledger") {
-            let ns = number(&entry["busy_ns"]) + number(&entry["wait_ns"]);
-            let truth = predicted.entries().iter().find(|e| e.id.id() == entry["id"]);
-            let truth = truth.map_or(0.0, |e| e.busy_ns + e.wait_ns);
-            assert!((ns - truth).abs() <= ROUNDING * predicted.total_ns(), "{key} {entry}: not {truth}");
+        // Cells that calibrate parts of blocks have no account.
+        let Some(layers) = cell["layers"].as_array() else { continue };
+        // Not every account tells look-up, copy and allocation of pages apart.
+        let together = ["cache", "copy", "block"];
+        let whole = |wanted: &dyn Fn(&str) -> bool| -> (f64, f64) {
+            let seen = layers.iter().filter(|entry| wanted(words(&entry["id"])));
+            let truth = predicted.entries().iter().filter(|entry| wanted(entry.id.id()));
+            (
+                seen.map(|entry| number(&entry["busy_ns"]) + number(&entry["wait_ns"])).sum(),
+                truth.map(|entry| entry.total_ns()).sum(),
+            )
+        };
+        let mut groups = vec![whole(&|id| together.contains(&id))];
+        let apart = layers.iter().map(|entry| words(&entry["id"])).filter(|id| !together.contains(id));
+        groups.extend(apart.map(|only| whole(&|id| id == only)));
+        for (ns, truth) in groups {
+            assert!(
+                (ns - truth).abs() <= ROUNDING * predicted.total_ns(),
+                "{key}: {ns}, not {truth}: {layers:?}"
+            );
         }
         compared += 1;
     }

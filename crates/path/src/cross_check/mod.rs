@@ -1,5 +1,5 @@
-//! The cross-check: the fitted costs of requests compared with stack samples of the same requests, made while extra slices of
-//! a cell were profiled. Neither knows of the other. A part disagrees where both intervals are apart by a tenth of the request.
+//! The cross-check: the account of a request compared with stack samples of the same requests, made while extra slices of
+//! its cell were profiled. Neither knows of the other. A part disagrees where both intervals are apart by a tenth of the request.
 //!
 //! CPU time: share of the clock samples (Wilson's interval) times the CPU time of a request, which the scheduler counts.
 //! Waiting: the sum of all sleeps; waiting whose operation was not seen widens the upper end.
@@ -11,17 +11,16 @@ mod tests;
 use std::collections::BTreeMap;
 
 use iowhy_core::cell::{CellRun, Sample};
-use iowhy_core::environment::TargetFacts;
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::layer::{Layer, Ledger};
-use iowhy_core::model::{Cost, LayerCost, StackModel};
 use iowhy_core::profile::{Profile, SampledShare, Thread, Tier};
+use iowhy_core::stats;
 use iowhy_core::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{LedgerContext, ledger};
-use crate::per_request::{busy_ns, median, undisturbed_ns};
+use crate::costs::Layers;
+use crate::per_request::{busy_ns, median, rounds, undisturbed_ns};
 use iowhy_diagnose::account::Account;
 use iowhy_diagnose::classify::Operation;
 
@@ -93,17 +92,6 @@ pub fn observed(
         }
     }
     seen
-}
-
-/// What the fit knows.
-#[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
-    /// The fitted costs.
-    pub model: &'a StackModel,
-    /// What was found on the target.
-    pub facts: Option<&'a TargetFacts>,
-    /// Cost of iowhy itself per request, in nanoseconds.
-    pub harness: Option<Estimate>,
 }
 
 /// Fit and samples of one request.
@@ -195,18 +183,23 @@ impl Verdict {
     }
 }
 
-/// Compares fit and samples of the profiled slices. `measured` is the cell without profiling, which the costs come from.
-/// `None` when no profiled request was completed, or the fit cannot explain the cell.
+/// Compares fit and samples of the profiled slices. `measured` is the cell without profiling, and `layers` its account.
+/// `None` when no profiled request was completed, or there is no account.
 pub fn compare(
     seen: &Observed,
     watched: &CellRun,
     measured: &CellRun,
-    context: &Context<'_>,
+    layers: &Layers,
 ) -> Option<CrossCheck> {
     let watched = together(watched)?;
     let sample = watched.samples.first()?;
-    let fit = Fit::of(&watched, context)?;
     let time_ns = sample.ns_per_request();
+    let fit = Fit {
+        point: layers.ledger.as_ref().filter(|ledger| ledger.total_ns() > 0.0)?,
+        draws: &layers.draws,
+        rounds: rounds(measured).count(),
+        whole_ns: time_ns,
+    };
     let (cpu_ns, requests) = (busy_ns(sample), sample.requests);
     let mut layers: Vec<PartCheck> = Vec::new();
     let table = parts(&watched.workload);
@@ -392,45 +385,28 @@ impl Observed {
     }
 }
 
-/// The ledger by the fit, and at both ends of the intervals of its costs.
-struct Fit {
-    value: Ledger,
-    low: Ledger,
-    high: Ledger,
+/// The account of the measured cell, for a request of the profiled ones: its shares of their time.
+struct Fit<'a> {
+    point: &'a Ledger,
+    draws: &'a [Ledger],
+    rounds: usize,
+    whole_ns: f64,
 }
 
-impl Fit {
-    fn of(run: &CellRun, context: &Context<'_>) -> Option<Fit> {
-        let split = |end: fn(&LayerCost) -> Cost, harness_ns: f64| {
-            let model = with_costs(context.model, end);
-            let context = LedgerContext { model: &model, facts: context.facts, harness_ns };
-            Some(ledger(run, &context)?.layers)
-        };
-        let harness = context.harness;
-        Some(Fit {
-            value: split(|c| c.cost, harness.map_or(0.0, |e| e.value))?,
-            low: split(|c| c.low, harness.map_or(0.0, |e| e.low))?,
-            high: split(|c| c.high, harness.map_or(0.0, |e| e.high))?,
-        })
-    }
-
+impl Fit<'_> {
     fn part(&self, part: &Part) -> Fitted {
         let of = |ledger: &Ledger| {
-            part.busy.iter().map(|l| ledger.get(*l).busy_ns).sum::<f64>()
-                + part.wait.iter().map(|l| ledger.get(*l).wait_ns).sum::<f64>()
+            let busy: f64 = part.busy.iter().map(|l| ledger.get(*l).busy_ns).sum();
+            let wait: f64 = part.wait.iter().map(|l| ledger.get(*l).wait_ns).sum();
+            (busy + wait) / ledger.total_ns() * self.whole_ns
         };
-        let (value_ns, low, high) = (of(&self.value), of(&self.low), of(&self.high));
-        Fitted { value_ns, low_ns: low.min(value_ns), high_ns: high.max(value_ns) }
+        let value_ns = of(self.point);
+        // Layers of one draw are summed, not the ends of their intervals.
+        let estimate =
+            stats::interval(value_ns, self.draws.iter().map(of).collect(), self.rounds, Unit::Nanoseconds);
+        let (low_ns, high_ns) = estimate.map_or((value_ns, value_ns), |e| (e.low, e.high));
+        Fitted { value_ns, low_ns, high_ns }
     }
-}
-
-/// The model with one end of every interval as its costs.
-fn with_costs(model: &StackModel, end: fn(&LayerCost) -> Cost) -> StackModel {
-    let mut model = model.clone();
-    for cost in model.layers.values_mut().chain(model.parts.values_mut()) {
-        cost.cost = end(cost);
-    }
-    model
 }
 
 /// The run with all its rounds as one, because the profile covers them as a whole. `None` without a completed request.

@@ -40,10 +40,10 @@ const ENTRY: Part = busy(
 const COPY: Part = busy("copy", &[Layer::Copy], None);
 const FILESYSTEM: Part = busy("filesystem", &[Layer::Filesystem], None);
 const CACHE: Part = busy("cache", &[Layer::Cache], None);
-const PAGES: Part = busy(
-    "cache+memory",
-    &[Layer::Cache, Layer::Memory],
-    Some("the fit books the allocation of pages with their insertion under `cache`"),
+const CACHED_BYTES: Part = busy(
+    "cache+copy",
+    &[Layer::Cache, Layer::Copy],
+    Some("the account books the look-up of pages after the first under `copy`"),
 );
 const MAPPED: Part = busy(
     "program+call+cache+memory",
@@ -60,7 +60,7 @@ const BELOW: Part = Part {
         &[Layer::Filesystem, Layer::Block, Layer::Device],
         Some(
             "the fit books under `block` all CPU time that a request to the device costs beyond a read that ends at \
-             once: extent mapping, the driver (in a virtual machine its exits), completion interrupts, the switch",
+             once: page allocation, extent mapping, the driver (in a virtual machine its exits), completion interrupts, the switch",
         ),
     )
 };
@@ -115,11 +115,15 @@ const WRITE_BUSY: Part = Part {
     wait: &[],
 };
 
+/// Requests that touch more than a page or two have no cell that tells the look-up of those from their copy.
+const SMALL_BYTES: u64 = 4096;
+
 /// The parts of a cell's requests. Together they hold every layer that the fit books for such requests, each once. The
 /// wait for a CPU is left to the scheduler where nothing sleeps: both have it from there.
 pub(super) fn parts(w: &Workload) -> &'static [Part] {
     const CACHED: &[Part] = &[ENTRY, FILESYSTEM, CACHE, COPY, NO_DEVICE];
-    const COLD: &[Part] = &[ENTRY, BELOW, PAGES, COPY, WAIT];
+    const LARGE: &[Part] = &[ENTRY, FILESYSTEM, CACHED_BYTES, NO_DEVICE];
+    const COLD: &[Part] = &[ENTRY, DIRECT_BELOW, COPY, WAIT];
     const DIRECT: &[Part] = &[ENTRY, DIRECT_BELOW, WAIT];
     const FAULTS: &[Part] = &[MAPPED, NO_DEVICE];
     const COLD_FAULTS: &[Part] = &[MAPPED, BELOW, WAIT];
@@ -132,6 +136,7 @@ pub(super) fn parts(w: &Workload) -> &'static [Part] {
         match w.state {
             CacheState::Direct => DIRECT,
             CacheState::Cold => COLD,
+            CacheState::Warm | CacheState::None if w.block_bytes > SMALL_BYTES => LARGE,
             CacheState::Warm | CacheState::None => CACHED,
         }
     }

@@ -1,12 +1,15 @@
 //! Known answers: what was put into a false watch must come out against a known model.
 
-use iowhy_core::model::Part as ModelPart;
+use std::collections::BTreeMap;
+
+use iowhy_core::model::{Cost, LayerCost, Part as ModelPart, StackModel};
 use iowhy_core::profile::{StackTime, State, Symbol};
 use iowhy_core::workload::{CacheState, Direction, Method};
 use proptest::prelude::*;
 
 use super::part::parts;
 use super::*;
+use crate::ledger::{LedgerContext, ledger};
 use crate::synthetic::Rounds;
 use iowhy_diagnose::account::account;
 use iowhy_diagnose::classify::Classifier;
@@ -110,9 +113,9 @@ fn cached_cell(busy_ns: f64) -> CellRun {
 }
 
 fn held(p: &Profile, run: &CellRun, measured: &CellRun, model: &StackModel) -> CrossCheck {
-    let harness = Estimate { value: 50.0, low: 50.0, high: 50.0, unit: Unit::Nanoseconds, n: 9 };
-    let context = Context { model, facts: None, harness: Some(harness) };
-    compare(&seen(p, &run.workload), run, measured, &context).unwrap()
+    let context = LedgerContext { model, facts: None, harness_ns: 50.0 };
+    let layers = Layers { ledger: Some(ledger(measured, &context).unwrap().layers), ..Layers::default() };
+    compare(&seen(p, &run.workload), run, measured, &layers).unwrap()
 }
 
 fn part<'a>(check: &'a CrossCheck, id: &str) -> &'a PartCheck {

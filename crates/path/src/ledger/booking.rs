@@ -83,6 +83,14 @@ pub(super) fn of_middle(
     (!middle.is_empty()).then_some(mean)
 }
 
+/// Waiting of one round by the counts of scheduler and device, per request, and what rests on an assumption.
+pub(crate) fn waits(run: &CellRun, sample: &Sample, context: &LedgerContext<'_>) -> (Ledger, Vec<String>) {
+    let mut booking =
+        Booking { w: &run.workload, sample, context, layers: Ledger::default(), notes: Vec::new() };
+    booking.wait();
+    (booking.layers, booking.notes)
+}
+
 /// Splits one round.
 fn of_round(run: &CellRun, sample: &Sample, context: &LedgerContext<'_>) -> RequestLedger {
     let total_ns = sample.ns_per_request();
@@ -219,11 +227,7 @@ impl Booking<'_> {
         };
         self.layers.add(Layer::Device, 0.0, device);
         if w.method == Method::PwriteEndFdatasync && device > 0.0 {
-            self.notes.push(
-                "device: one fdatasync waits for many requests at once, so its wait is not divided: device, block and \
-                 journal together"
-                    .into(),
-            );
+            self.notes.push("device is device, block and journal together".into());
         }
         let held = stack_request_ns(sample).zip(device_request_ns(sample));
         let held = held.map_or(0.0, |(stack, below)| (stack - below).clamp(0.0, left - device));

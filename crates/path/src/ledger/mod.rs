@@ -7,7 +7,8 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::booking::waits_for_storage;
 pub use self::booking::{LedgerContext, RequestLedger, ledger};
+pub(crate) use self::booking::{waits, waits_for_storage};
+pub(crate) use self::interval::layer_estimates;
 pub use self::interval::{Draw, estimates};
 pub use self::queue::MANY_IN_FLIGHT;

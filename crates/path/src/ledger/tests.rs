@@ -233,7 +233,7 @@ fn what_a_write_waits_beyond_the_device_is_no_layers_time() {
             assert_eq!(wait(Layer::Writeback), 0.0, "nothing measures it");
             let said = split.notes.iter().any(|n| n.contains("not separated"));
             assert_eq!(said, device_ns < 500_000.0, "{:?}", split.notes);
-            let undivided = split.notes.iter().any(|n| n.contains("not divided"));
+            let undivided = split.notes.iter().any(|n| n.ends_with("together"));
             assert_eq!(
                 undivided,
                 method == Method::PwriteEndFdatasync && device_ns > 0.0,

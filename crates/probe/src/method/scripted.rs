@@ -80,8 +80,13 @@ impl Scripted {
         };
 
         let (mut busy_ns, mut service_ns, mut flush_ns) = (self.carry_ns, 0.0, 0.0);
-        for LayerTime { id, busy_ns: busy, wait_ns: wait } in charge.ledger.entries().iter().copied() {
-            let factor = factor(&mut self.rng, self.script.noise);
+        let quirks = Arc::clone(&self.script.quirks);
+        let mut ledger = charge.ledger.clone();
+        let copy = self.script.model.cost(Layer::Copy).per_byte_ns;
+        quirks.charge(&self.workload, request.bytes as u64, copy, &mut ledger);
+        let slowdown = quirks.slowdown();
+        for LayerTime { id, busy_ns: busy, wait_ns: wait } in ledger.entries().iter().copied() {
+            let factor = factor(&mut self.rng, self.script.noise) * slowdown;
             busy_ns += busy * factor;
             match id {
                 Layer::Device => service_ns += wait * factor,
@@ -110,6 +115,7 @@ impl Scripted {
             end_ns += flush_ns;
             self.script.device.flushed(flush_ns);
         }
+        quirks.pass(end_ns - now_ns + busy_ns as u64);
         Ok((end_ns, self.arriving(request)))
     }
 

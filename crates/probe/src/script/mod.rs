@@ -2,10 +2,11 @@
 //!
 //! [`cost`] computes what a request costs, [`device`] when the device has completed it, [`spec`] reads a script from the
 //! command line. Without noise a request takes the same virtual time on every machine. Non-goal: resembling a real
-//! machine beyond its model (no read-ahead that runs ahead, no cache that fills).
+//! machine beyond its model and [`quirks`] (no read-ahead that runs ahead, no cache that fills).
 
 pub mod cost;
 pub mod device;
+pub mod quirks;
 pub mod spec;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use iowhy_core::model::StackModel;
 
 use crate::counters::DeviceCounters;
 use device::Totals;
+use quirks::Quirks;
 
 /// The target that a script plays; all are on the same machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub struct Script {
     pub fail_at: Option<u64>,
     /// The target on the machine.
     pub target: ScriptedTarget,
+    /// What the model does not say.
+    pub quirks: Arc<Quirks>,
     /// Counters of its device, over all targets and threads.
     pub(crate) device: Arc<Totals>,
     /// How often it was opened: the noise of each opening is another part of the seeded sequence.
@@ -61,6 +65,7 @@ impl Script {
             size_bytes: 64 << 30,
             fail_at: None,
             target: ScriptedTarget::File,
+            quirks: Arc::default(),
             device: Arc::default(),
             opened: Arc::default(),
         }
@@ -76,6 +81,7 @@ impl Script {
             size_bytes: self.size_bytes,
             fail_at: self.fail_at,
             target,
+            quirks: Arc::clone(&self.quirks),
             device: Arc::clone(&self.device),
             opened: Arc::clone(&self.opened),
         }

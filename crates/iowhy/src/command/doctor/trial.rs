@@ -213,8 +213,7 @@ fn fit<'a>(requests: &mut [Request<'a>], left: Duration) -> Vec<Cell<'a>> {
         .iter_mut()
         .map(|request| {
             request.cell.bounds.wall = wall;
-            let Cell { key, arms, bounds, listed } = &request.cell;
-            Cell { key: key.clone(), arms: arms.clone(), bounds: *bounds, listed: listed.clone() }
+            request.cell.clone()
         })
         .collect()
 }

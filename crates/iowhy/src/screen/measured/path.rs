@@ -2,9 +2,11 @@
 //! the evidence: latencies, limits, methods, layers, model, cross-check.
 
 use iowhy_core::cell::StateCheck;
+use iowhy_core::layer::Layer;
 use iowhy_core::units::{self, Bytes};
 use iowhy_path::reconcile::Verdict as CellVerdict;
 use iowhy_view::document::{Chapter, Detail, Part, Section, Spread, Table};
+use iowhy_view::piece;
 
 use super::cell::shown;
 use super::{Named, cell, charts, cross_check, heading, layers, members, summary};
@@ -76,8 +78,8 @@ fn requests(record: &Record, named: &Named<'_>, detail: Detail) -> Vec<Part> {
             summary::rounds(record)
         )));
         parts.push(Part::Remarks(marked.iter().flat_map(|(label, cell)| notes(label, cell)).collect()));
-    } else if let Some((label, _)) = named.iter().find(|(_, cell)| !undivided(cell).is_empty()) {
-        parts.push(Part::Remarks(vec![format!("{label}: D is device, block and journal together")]));
+    } else {
+        parts.push(Part::Remarks(together(named)));
     }
     parts.extend(doubts(record, &marked, detail));
     if detail >= Detail::Verbose {
@@ -102,8 +104,27 @@ fn notes(label: &str, cell: &CellRecord) -> Vec<String> {
     unchecked.chain(undivided(cell)).map(|note| format!("{label}: {note}")).collect()
 }
 
-fn undivided(cell: &CellRecord) -> Vec<&String> {
-    cell.layer_notes.iter().filter(|note| note.contains("not divided")).collect()
+fn undivided(cell: &CellRecord) -> impl Iterator<Item = &String> {
+    cell.layer_notes.iter().filter(|note| note.ends_with("together"))
+}
+
+/// What the letters of a bar do not tell apart, in some of the rows.
+fn together(named: &Named<'_>) -> Vec<String> {
+    let mut letters: Vec<(String, Vec<&str>)> = Vec::new();
+    for note in named.iter().flat_map(|(_, cell)| undivided(cell)) {
+        let Some((layer, rest)) = note.split_once(" is ") else { continue };
+        let letter = Layer::ALL.into_iter().find(|id| id.id() == layer).map(piece::letter);
+        let letter = letter.map_or_else(|| layer.to_owned(), String::from);
+        let rest = rest.trim_end_matches(" together");
+        match letters.iter_mut().find(|(known, _)| *known == letter) {
+            Some((_, all)) if all.contains(&rest) => {}
+            Some((_, all)) => all.push(rest),
+            None => letters.push((letter, vec![rest])),
+        }
+    }
+    let one = |(letter, all): (String, Vec<&str>)| format!("{letter} {}", all.join(" or "));
+    let all: Vec<String> = letters.into_iter().map(one).collect();
+    if all.is_empty() { Vec::new() } else { vec![format!("together in some rows: {}", all.join("; "))] }
 }
 
 /// Cells that failed, are not what they claim, or could not be checked, by reason: the canonical ones, then those others
