@@ -178,7 +178,8 @@ mod tests {
         let order = modules.in_order(&["dm_delay", "dax", "built_in"]).unwrap();
         assert_eq!(order, ["dax", "helper", "dm_mod", "dm_delay"]);
         assert!(modules.in_order(&["absent"]).unwrap_err().contains("absent"));
-        assert!(modules.file("dm-delay").unwrap().ends_with("dm-delay.ko"));
+        assert_eq!(modules.bytes("dm-delay").unwrap(), module("license=GPL\0depends=dm-mod\0"));
+        assert!(modules.bytes("absent").unwrap_err().contains("absent"));
     }
 
     #[test]
