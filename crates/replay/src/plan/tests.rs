@@ -263,9 +263,10 @@ fn a_file_that_was_there_for_a_moment_is_replayed_beside_one_that_is_known() {
 fn a_file_that_was_there_is_written_over_and_one_that_was_made_begins_empty() {
     let updates = |flags: u32, stride: i64| {
         let run = reader().with(|p| {
-            let step = &mut p.pattern.stretches[0].steps[0];
-            (step.kind, step.stride) = (StepKind::Write, stride);
-            p.pattern.files[0].flags = Some(flags);
+            let write = Step { kind: StepKind::Write, stride, ..p.pattern.stretches[0].steps[0].clone() };
+            let open =
+                Step { kind: StepKind::Open, argument: flags, file: Some(0), count: 1, ..Step::default() };
+            p.pattern = recorded(p.pattern.files.clone(), vec![open, write], 1);
         });
         run.facts(baseline).unwrap().plan.files[0].role
     };
