@@ -4,9 +4,8 @@
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::stats;
 
-use crate::parts::Parts;
+use crate::parts::{Parts, Rounds};
 use crate::plan::Baseline;
-use crate::trial::ArmTimes;
 
 /// Largest deviation at which a repair gets a verdict. The interval does not count: a run that was not reproduced stays so.
 const MAX_DEVIATION: f64 = 0.35;
@@ -15,7 +14,7 @@ const MAX_DEVIATION: f64 = 0.35;
 const NEAR: f64 = 0.1;
 
 /// The fidelity by the times of the rounds.
-pub(crate) fn fidelity(baseline: &Baseline, times: &ArmTimes, seed: u64) -> Option<Estimate> {
+pub(crate) fn fidelity(baseline: &Baseline, times: &Rounds<'_>, seed: u64) -> Option<Estimate> {
     let program_ns = baseline.io_ns_without_overhead();
     if program_ns <= 0.0 {
         return None;
@@ -33,12 +32,12 @@ pub(crate) fn reproduces(fidelity: &Estimate) -> bool {
 }
 
 /// Which part of the replay differs most from the record; `None` where all of it is near enough.
-pub(crate) fn difference(baseline: &Baseline, times: &ArmTimes, fidelity: &Estimate) -> Option<String> {
+pub(crate) fn difference(baseline: &Baseline, times: &Rounds<'_>, fidelity: &Estimate) -> Option<String> {
     let recorded = baseline.recorded.as_ref()?;
     if (1.0 - NEAR..=1.0 + NEAR).contains(&fidelity.value) {
         return None;
     }
-    recorded.most_different(&median(&times.parts)?)
+    recorded.most_different(&median(times.parts)?)
 }
 
 /// The parts of the round with the median time.

@@ -18,6 +18,15 @@ pub struct Parts {
     pub metadata_ns: f64,
 }
 
+/// Times of the counted rounds of one plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rounds<'a> {
+    /// I/O time, round by round.
+    pub(crate) io_ns: &'a [f64],
+    /// Time in calls by kind, round by round.
+    pub(crate) parts: &'a [Parts],
+}
+
 impl Parts {
     /// The part of a kind of call.
     pub(crate) fn of(&mut self, op: Op) -> &mut f64 {

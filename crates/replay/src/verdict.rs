@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fidelity::fidelity;
+use crate::parts::Rounds;
 use crate::plan::Baseline;
-use crate::trial::ArmTimes;
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::{Facts, Range, around};
 
@@ -60,7 +60,7 @@ impl Verdict {
 pub(crate) struct Measurement<'a> {
     pub(crate) baseline: &'a Baseline,
     /// Times of the baseline.
-    pub(crate) unchanged: &'a ArmTimes,
+    pub(crate) unchanged: Rounds<'a>,
     /// I/O time of the repair, round by round.
     pub(crate) repaired_ns: &'a [f64],
     /// Share of calls that the repair removes.
@@ -87,14 +87,14 @@ pub(crate) struct Gains {
 pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<Gains> {
     let Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed } =
         *measurement;
-    let ratio = stats::paired_ratio(repaired_ns, &unchanged.io_ns, seed)?;
+    let ratio = stats::paired_ratio(repaired_ns, unchanged.io_ns, seed)?;
     let wall = baseline.wall_ns_without_overhead(facts.account.wall_ns);
     // The share of the account is of the wall clock, so the I/O time is at most that.
     let io = baseline.io_ns_without_overhead().min(wall);
     if wall <= 0.0 || io <= 0.0 {
         return None;
     }
-    let fidelity = fidelity(baseline, unchanged, seed)?.value;
+    let fidelity = fidelity(baseline, &unchanged, seed)?.value;
     // Saved share of the I/O if the replay's error is spread evenly, in repaired calls only, and in the other calls only.
     let relative = 1.0 - ratio.value;
     let readings = [relative, 1.0 - ratio.value * fidelity, (relative * fidelity).min(relative.max(1.0))];

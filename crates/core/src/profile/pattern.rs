@@ -63,7 +63,7 @@ pub struct PatternFile {
     pub path: String,
     /// As in [`super::FileUse::kind`].
     pub kind: String,
-    /// Flags as in open(2), where known, without O_CLOEXEC.
+    /// Flags as in open(2), where known, without O_CLOEXEC and those that only matter to the open itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<u32>,
     /// Size, time of last change and identity, where its path still led to it.
@@ -123,7 +123,8 @@ pub enum StepKind {
     Advise,
     /// madvise: `argument` is the advice.
     AdviseMap,
-    /// A file was opened (in this stretch; the open itself); `file` is what was opened.
+    /// A file was opened (in this stretch; the open itself); `file` is what was opened, `argument` the flags that were asked for, as
+    /// in open(2) (0 for openat2).
     Open,
 }
 

@@ -41,7 +41,7 @@ pub(super) fn sections(proof: &Proof, detail: Detail) -> Vec<Section> {
         verdicts.push(Part::Table(table(proof, detail)));
         verdicts.extend(remarks(proof));
         verdicts.push(Part::Note(
-            "gain: old over new wall time of the whole run, by the time that the replays save in calls; 95 % interval, including \
+            "gain: old over new wall time of the whole run; measured: by the time that the replays save in calls; 95 % interval, with \
              round-to-round noise, replay error and sampling error"
                 .to_owned(),
         ));
@@ -100,7 +100,7 @@ fn fidelity(what: &str, replay: &BaselineReplay) -> Vec<Part> {
 }
 
 fn table(proof: &Proof, detail: Detail) -> Table {
-    let mut table = Table::new(["finding", "predicted", "measured in calls", "verdict"]);
+    let mut table = Table::new(["finding", "predicted", "measured", "verdict"]);
     let mut row = |name: String, predicted: Option<Gain>, gain: &Option<Estimate>, verdict: Verdict| {
         table.row([
             name.into(),

@@ -96,6 +96,8 @@ struct Builder<'a> {
     moments: HashMap<(u32, Option<u32>), Option<u32>>,
     /// Threads that open a file of the pattern.
     openers: HashMap<u32, Vec<u32>>,
+    /// Flags with which files of the pattern are opened.
+    opened: HashMap<u32, u32>,
     /// Files of the pattern that are read, written or made durable: a seek alone moves nothing.
     moved: HashSet<u32>,
     /// Those that are written, or made durable.
@@ -120,7 +122,11 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(facts: &'a Facts<'a>, part: &Stretch) -> Builder<'a> {
         let mut openers: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut opened: HashMap<u32, u32> = HashMap::new();
         for step in part.steps.iter().filter(|s| s.kind == StepKind::Open) {
+            if let Some(file) = step.file {
+                *opened.entry(file).or_default() |= step.argument;
+            }
             let threads = step.file.map(|file| openers.entry(file).or_default());
             if let Some(threads) = threads.filter(|threads| !threads.contains(&step.thread)) {
                 threads.push(step.thread);
@@ -140,6 +146,7 @@ impl<'a> Builder<'a> {
             taken: vec![None; pattern.files.len()],
             moments: HashMap::new(),
             openers,
+            opened,
             moved: part.steps.iter().filter(moves).filter_map(|s| s.file).collect(),
             written: part.steps.iter().filter(writes).filter_map(|s| s.file).collect(),
             ends: Vec::new(),
@@ -262,7 +269,8 @@ impl<'a> Builder<'a> {
     /// Whether a file was made when it was opened, written, and is there no more under its name: a journal, most often.
     fn is_made_for_a_moment(&self, index: Option<u32>) -> bool {
         let Some(file) = index.and_then(|index| self.files.get(index as usize)) else { return false };
-        let made = file.flags.is_some_and(|flags| flags & O_CREAT != 0);
+        let made =
+            index.is_some_and(|index| self.opened.get(&index).is_some_and(|flags| flags & O_CREAT != 0));
         let storage = matches!(file.kind.as_str(), "unknown" | "regular");
         made && storage && file.identity.is_none() && self.is_written(index)
     }
@@ -611,7 +619,8 @@ impl<'a> Builder<'a> {
     /// Whether the program made a file, or emptied it when it opened it.
     fn was_made(&self, path: &str) -> bool {
         let empties = |flags: u32| flags & O_TRUNC != 0 || flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL;
-        self.files.iter().any(|file| file.path == path && file.flags.is_some_and(empties))
+        let of = |index: u32| self.files.get(index as usize).is_some_and(|file| file.path == path);
+        self.opened.iter().any(|(index, flags)| of(*index) && empties(*flags))
     }
 
     /// Whether a file was not cached at first, and its bytes came from the device.

@@ -35,7 +35,7 @@ fn data_base(journal: PatternFile) -> Run {
         ..Step::default()
     };
     let transaction = [
-        step(StepKind::Open, 1, 0),
+        Step { argument: journal.flags.unwrap_or(0), ..step(StepKind::Open, 1, 0) },
         step(StepKind::Write, 1, 512),
         Step { place: Some(512), ..step(StepKind::Write, 1, 4096) },
         step(StepKind::Sync, 1, 0),

@@ -11,16 +11,15 @@ use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 use super::Baseline;
 use super::recorded::baseline;
 use crate::fidelity::{difference, fidelity, reproduces};
-use crate::parts::Parts;
-use crate::trial::ArmTimes;
+use crate::parts::{Parts, Rounds};
 use crate::verdict::{Gains, Measurement, Verdict, gains};
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::synthetic::Run;
 use iowhy_diagnose::findings::{Facts, repaired};
 use iowhy_diagnose::repair::RunFacts;
 
-fn times(io_ns: &[f64]) -> ArmTimes {
-    ArmTimes { io_ns: io_ns.to_vec(), ..ArmTimes::default() }
+fn times(io_ns: &[f64]) -> Rounds<'_> {
+    Rounds { io_ns, parts: &[] }
 }
 
 /// The gain by the times of a baseline and a repair.
@@ -32,7 +31,7 @@ fn measured(
     unaffected_share: f64,
     seed: u64,
 ) -> Option<Estimate> {
-    let unchanged = &times(baseline_ns);
+    let unchanged = times(baseline_ns);
     let measurement = Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed };
     gains(facts, &measurement).map(|gains| gains.measured)
 }
@@ -263,9 +262,10 @@ fn a_file_that_was_there_for_a_moment_is_replayed_beside_one_that_is_known() {
 fn a_file_that_was_there_is_written_over_and_one_that_was_made_begins_empty() {
     let updates = |flags: u32, stride: i64| {
         let run = reader().with(|p| {
-            let step = &mut p.pattern.stretches[0].steps[0];
-            (step.kind, step.stride) = (StepKind::Write, stride);
-            p.pattern.files[0].flags = Some(flags);
+            let write = Step { kind: StepKind::Write, stride, ..p.pattern.stretches[0].steps[0].clone() };
+            let open =
+                Step { kind: StepKind::Open, argument: flags, file: Some(0), count: 1, ..Step::default() };
+            p.pattern = recorded(p.pattern.files.clone(), vec![open, write], 1);
         });
         run.facts(baseline).unwrap().plan.files[0].role
     };
@@ -409,7 +409,7 @@ fn a_recorded_run_is_compared_with_its_own_calls_and_the_part_that_differs_is_na
     let baseline = Baseline { recorded: Some(recorded), ..replayed(8.0) };
     let of = |syncs_ns| {
         let parts = Parts { reads_ns: 6e6, syncs_ns, ..Parts::default() };
-        let times = ArmTimes { parts: vec![parts; 9], ..times(&[8e7; 9]) };
+        let times = Rounds { io_ns: &[8e7; 9], parts: &[parts; 9] };
         let found = fidelity(&baseline, &times, 1).unwrap();
         (found.value, difference(&baseline, &times, &found))
     };
@@ -429,7 +429,7 @@ fn what_the_programs_own_code_saves_is_a_figure_of_its_own() {
             let repaired_ns = &[25e6; 9];
             let measurement = Measurement {
                 baseline: &baseline,
-                unchanged: &unchanged,
+                unchanged,
                 repaired_ns,
                 removed_share,
                 unaffected_share: 0.0,

@@ -11,7 +11,7 @@ use iowhy_probe::interrupt;
 
 use super::device_pace::DevicePace;
 use crate::carry_out::{HelperCommand, Replay};
-use crate::parts::Parts;
+use crate::parts::{Parts, Rounds};
 
 /// Golden ratio: arms start at offsets of the user's files that are far from each other.
 const GOLDEN: f64 = 0.618_034;
@@ -53,20 +53,24 @@ impl Arms {
 
 /// Measured times of one arm.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ArmTimes {
+pub(super) struct ArmTimes {
     /// I/O time of each counted round.
-    pub(crate) io_ns: Vec<f64>,
+    pub(super) io_ns: Vec<f64>,
     /// The same by kind of call, all threads together.
-    pub(crate) parts: Vec<Parts>,
+    pub(super) parts: Vec<Parts>,
     /// Calls of one run.
-    pub(crate) calls: u64,
+    pub(super) calls: u64,
     /// Requests of the device during the counted rounds.
-    pub(crate) device: DeviceCounters,
+    pub(super) device: DeviceCounters,
     /// Why it dropped out.
-    pub(crate) problem: Option<Problem>,
+    pub(super) problem: Option<Problem>,
 }
 
 impl ArmTimes {
+    pub(super) fn rounds(&self) -> Rounds<'_> {
+        Rounds { io_ns: &self.io_ns, parts: &self.parts }
+    }
+
     /// Times of a run in which `share` of the time is that of `first`.
     pub(super) fn mixed_with(self, first: ArmTimes, share: f64) -> ArmTimes {
         let both = self.io_ns.iter().zip(&first.io_ns);

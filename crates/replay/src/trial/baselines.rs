@@ -102,14 +102,15 @@ pub(super) struct Fidelity {
 
 impl BaselineArm {
     pub(super) fn fidelity(&self, times: &AllTimes, seed: u64) -> Fidelity {
-        let estimate = fidelity::fidelity(&self.baseline, &times[self.arm], seed);
+        let estimate = fidelity::fidelity(&self.baseline, &times[self.arm].rounds(), seed);
         Fidelity { estimate, reproduces: estimate.as_ref().is_some_and(fidelity::reproduces) }
     }
 
     /// For the record.
     pub(super) fn recorded(&self, times: &AllTimes, fidelity: Fidelity) -> BaselineReplay {
         let times = &times[self.arm];
-        let difference = fidelity.estimate.and_then(|f| fidelity::difference(&self.baseline, times, &f));
+        let difference =
+            fidelity.estimate.and_then(|f| fidelity::difference(&self.baseline, &times.rounds(), &f));
         BaselineReplay {
             fidelity: fidelity.estimate,
             reproduces: fidelity.reproduces,

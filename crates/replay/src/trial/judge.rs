@@ -132,7 +132,7 @@ impl Against<'_> {
         let left = repaired.plan.calls() as f64 / (baseline.plan.calls() as f64).max(1.0);
         let measurement = Measurement {
             baseline,
-            unchanged,
+            unchanged: unchanged.rounds(),
             repaired_ns: &times.io_ns,
             removed_share: if saves_calls { (1.0 - left).max(0.0) } else { 0.0 },
             unaffected_share: repaired.unaffected_share,

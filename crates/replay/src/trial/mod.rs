@@ -9,6 +9,5 @@ mod device_pace;
 mod judge;
 mod prove;
 
-pub(crate) use self::arms::ArmTimes;
 pub use self::arms::Progress;
 pub use self::prove::{Request, prove};

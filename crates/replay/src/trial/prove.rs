@@ -198,7 +198,8 @@ impl<'a> Trial<'a> {
             "the baseline replay takes {:.2}x the original I/O time, so it does not reproduce this run",
             estimate.value
         );
-        if let Some(part) = fidelity::difference(&baseline.baseline, &times[baseline.arm], estimate) {
+        if let Some(part) = fidelity::difference(&baseline.baseline, &times[baseline.arm].rounds(), estimate)
+        {
             reason.push_str("; ");
             reason.push_str(&part);
         }

@@ -7,7 +7,7 @@ use iowhy_core::profile::{CallPattern, Step, StepKind, StepTotal, Stretch};
 use iowhy_linux::syscalls;
 
 use super::whole::Whole;
-use super::{Direction, FileKey, Place, Shape, UNKNOWN};
+use super::{Direction, FileKey, Place, Shape, UNKNOWN, open_flags};
 
 /// Less anonymous memory than this is the small change of an allocator.
 const MIN_TAKEN_BYTES: u64 = 64 << 10;
@@ -198,7 +198,7 @@ impl CallLog {
             Shape::AdviseMap => {
                 (StepKind::AdviseMap, None, arguments[1], arguments[2] as u32, Some(arguments[0]))
             }
-            Shape::Open => (StepKind::Open, None, 0, 0, None),
+            Shape::Open => (StepKind::Open, None, 0, open_flags(i64::from(record.number), arguments), None),
             _ => return None,
         };
         let file = record.file.map(|file| {

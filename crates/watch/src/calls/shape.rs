@@ -104,6 +104,19 @@ impl Shape {
     }
 }
 
+/// The flags that a call which opens a path asks for, as in open(2); the kernel forgets some of them. Those of openat2(2) are in
+/// memory: 0.
+pub(crate) fn open_flags(number: i64, arguments: &[u64; 6]) -> u32 {
+    match number as libc::c_long {
+        libc::SYS_openat => arguments[2] as u32,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => arguments[1] as u32,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_creat => (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u32,
+        _ => 0,
+    }
+}
+
 /// Calls that newer architectures left out.
 #[cfg(target_arch = "x86_64")]
 fn is_old_open(number: i64) -> bool {
