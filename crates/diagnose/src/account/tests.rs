@@ -231,7 +231,7 @@ fn a_profile_that_makes_no_sense_is_survived() {
 
 /// Sleeps for pages and for a ring, with this number of the program's own reads at block devices.
 fn sleeps_beside(own_reads: u64, file_on: &str) -> Vec<Option<Wait>> {
-    use iowhy_core::profile::{Access, BlockSample, DeviceUse, FileUse, ServedMount};
+    use iowhy_core::profile::{Access, BlockSample, FileUse, ServedMount};
     let symbol = |name: &str| Symbol { name: name.to_owned(), object: None };
     let stack = |kernel: Vec<u32>, time_ns| StackTime {
         thread: 0,
