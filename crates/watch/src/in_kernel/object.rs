@@ -20,7 +20,7 @@ use super::{chain, types};
 
 /// Allocated when an entry is made (BPF_F_NO_PREALLOC of `include/uapi/linux/bpf.h`).
 const NO_PREALLOC: u32 = 1;
-/// Older kernels allocate all entries of a map beforehand; each map of ours then takes no more than this.
+/// Older kernels allocate all entries of a map beforehand; each of the object's maps then takes no more than this.
 const PREALLOCATED_BYTES: u32 = 8 << 20;
 /// What an entry of a hash takes in the kernel beside its key and value: `struct htab_elem` and rounding.
 const ENTRY_BYTES: u32 = 64;
@@ -187,7 +187,7 @@ impl MemoryLimit {
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
         // What could be raised can be lowered.
-        let _ = setrlimit(Resource::Memlock, self.0.clone());
+        let _ = setrlimit(Resource::Memlock, self.0);
     }
 }
 
