@@ -265,6 +265,8 @@ pub fn calibration<'a>(
     plan.roles
         .retain(|_, roles| roles.iter().any(|role| matches!(role, Role::Harness | Role::Calibration(_))));
     plan.cells.retain(|cell| plan.roles.contains_key(&cell.key));
+    // There is no request of this plan to be measured beside: each cell has slices of its own, as those of the other plan have.
+    plan.cells.iter_mut().for_each(|cell| cell.group = None);
     plan
 }
 

@@ -315,9 +315,10 @@ fn run_thread(
         (Some(pacer), depth) => work.open_loop_deep(access.as_mut(), pacer, depth),
     };
     let ended = ended.and_then(|()| access.finish().map_err(|failure| failure.to_string()));
-    let tally = work.take_tally();
     let end_ns = clock.now_ns();
     let usage = span.end(&clock) + access.helpers();
+    // Not before: it makes room for the next counts.
+    let tally = work.take_tally();
     Ok(ThreadResult {
         start_ns,
         end_ns,
