@@ -112,19 +112,18 @@ pub(super) struct Making {
 
 /// ext4 of a size, without a journal to write in the background and without lazy initialisation.
 pub(super) fn ext4(bytes: u64) -> Making {
-    let command = vec![
-        "mke2fs",
-        "-q",
-        "-F",
-        "-t",
-        "ext4",
-        "-O",
-        "^has_journal",
-        "-E",
-        "lazy_itable_init=0",
-        "-b",
-        "4096",
-    ];
+    mke2fs(&["-O", "^has_journal"], bytes)
+}
+
+/// The same with its journal.
+pub(super) fn ext4_with_journal(bytes: u64) -> Making {
+    mke2fs(&[], bytes)
+}
+
+fn mke2fs(options: &[&'static str], bytes: u64) -> Making {
+    let without_lazy_work = "lazy_itable_init=0,lazy_journal_init=0";
+    let mut command = vec!["mke2fs", "-q", "-F", "-t", "ext4", "-E", without_lazy_work, "-b", "4096"];
+    command.extend(options);
     Making { command, bytes }
 }
 

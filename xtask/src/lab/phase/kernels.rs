@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Phase, ended_well};
 use crate::lab::answers::{Answer, Answers};
-use crate::lab::boot::{Boot, Making};
+use crate::lab::boot::{Boot, ext4_with_journal};
 use crate::lab::check::Checks;
 use crate::lab::machine::Time;
 use crate::lab::packages::Series;
@@ -67,7 +67,7 @@ fn boot(name: &'static str, series: Series) -> Boot {
         ];
         let (device, at) = (boot.null_disk(disk, &attributes), format!("/mnt/{disk}"));
         boot.step(&["mkdir", &at]);
-        boot.file_system("ext4", with_journal(), &device, &at);
+        boot.file_system("ext4", ext4_with_journal(64 << 20), &device, &at);
         boot.step(&["fill", &format!("{at}/data"), &DATA_BYTES.to_string()]);
         devices.push(device);
     }
@@ -96,22 +96,6 @@ fn boot(name: &'static str, series: Series) -> Boot {
     watched(&mut boot, "held", "direct-random /mnt/fast/data 4096 300 1");
     boot.step(&["show", "tainted", "/proc/sys/kernel/tainted"]);
     boot
-}
-
-/// ext4 as `mkfs` makes it, but without work in the background.
-fn with_journal() -> Making {
-    let command = vec![
-        "mke2fs",
-        "-q",
-        "-F",
-        "-t",
-        "ext4",
-        "-E",
-        "lazy_itable_init=0,lazy_journal_init=0",
-        "-b",
-        "4096",
-    ];
-    Making { command, bytes: 64 << 20 }
 }
 
 /// Runs a program of the cases under the watch.
