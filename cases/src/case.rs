@@ -26,6 +26,8 @@ impl Variant {
 pub enum Need {
     /// A C compiler called `cc`.
     Compiler,
+    /// A command of that name.
+    Command(&'static str),
     /// Python 3.
     Python,
     /// Python 3 with the module `sqlite3`.
@@ -51,19 +53,17 @@ pub enum Setup {
     Archive(&'static str, u32, u32),
     /// The C program of that name is compiled to `{bin}/NAME`.
     Compile(&'static str),
+    /// The command is run.
+    Run(&'static [&'static str]),
 }
 
 /// Preparation before every run.
 #[derive(Clone, Copy, Debug)]
 pub enum Before {
-    /// The file is written back, dropped from the page cache, and looked at: it must be gone.
+    /// The file, or each file of the folder, is written back, dropped from the page cache, and looked at: it must be gone.
     Cold(&'static str),
-    /// The file is read into the page cache.
+    /// The file, or each file of the folder, is read into the page cache.
     Warm(&'static str),
-    /// All files of the folder are read once.
-    WarmTree(&'static str),
-    /// No file of the folder is in the page cache.
-    ColdTree(&'static str),
     /// The program's output is removed: a file or a folder.
     Remove(&'static str),
     /// An empty folder is made.

@@ -40,6 +40,7 @@ pub(crate) fn set_up(setup: Setup, dir: &Path) -> Result<(), Problem> {
         Setup::Tree(name, files, bytes) => tree(&dir.join(name), files, bytes),
         Setup::Archive(name, files, bytes) => data(&dir.join(name), u64::from(files) * u64::from(bytes)),
         Setup::Compile(name) => compile(name, dir),
+        Setup::Run(_) => Ok(()),
     }
 }
 
@@ -49,12 +50,8 @@ pub(crate) fn set_up(setup: Setup, dir: &Path) -> Result<(), Problem> {
 /// A file is missing, or stays in the page cache.
 pub(crate) fn before(step: Before, dir: &Path) -> Result<(), Problem> {
     match step {
-        Before::Cold(name) => cold(&dir.join(name)),
-        Before::Warm(name) => warm(&dir.join(name)),
-        Before::WarmTree(name) => {
-            each_file(&dir.join(name), |path| fs::read(path).map(drop).map_err(failed("read", path)))
-        }
-        Before::ColdTree(name) => each_file(&dir.join(name), cold),
+        Before::Cold(name) => each_file(&dir.join(name), cold),
+        Before::Warm(name) => each_file(&dir.join(name), warm),
         Before::Remove(name) => remove(&dir.join(name)),
         Before::Folder(name) => {
             remove(&dir.join(name))?;
@@ -190,7 +187,11 @@ fn warm(path: &Path) -> Result<(), Problem> {
     residency::fetch(file.as_fd(), 0, bytes).map(|_| ())
 }
 
+/// Does something to a file, or to each file of a folder.
 fn each_file(path: &Path, each: impl Fn(&Path) -> Result<(), Problem>) -> Result<(), Problem> {
+    if !path.is_dir() {
+        return each(path);
+    }
     let mut open = vec![path.to_path_buf()];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(&folder).map_err(failed("list", &folder))?.flatten() {

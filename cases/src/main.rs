@@ -1,7 +1,7 @@
 //! `iowhy-cases list`, `iowhy-cases run NAME slow|repaired DIR`, and the Rust programs themselves.
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use iowhy_cases::served::{Manner, Served};
@@ -14,6 +14,9 @@ usage: iowhy-cases list                          every case: name, cause, what i
                                                  prepares it in DIR (on a disk) and runs one variant, under a
                                                  tool if one is given, such as `iowhy --`
        iowhy-cases program KIND ARG...           a program alone, as the catalogue calls it
+       iowhy-cases beside KIND FILE CMD ARG...
+                                                 runs a command while another process runs `program KIND FILE`, which
+                                                 ends with this one
        iowhy-cases serve DIR READ_US NAMES_US sync|async CMD ARG...
                                                  runs a command while DIR is a FUSE file system of this process, whose
                                                  answers take these times; below `unshare --mount` nobody else sees it";
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
         ["run", name, "slow", dir, tool @ ..] => run(name, Variant::Slow, Path::new(dir), tool),
         ["run", name, "repaired", dir, tool @ ..] => run(name, Variant::Repaired, Path::new(dir), tool),
         ["program", rest @ ..] => program::run(rest).map(|()| ExitCode::SUCCESS),
+        ["beside", kind, file, command @ ..] => beside(kind, file, command),
         ["serve", dir, read_us, names_us, reads, command @ ..] => {
             serve(Path::new(dir), [read_us, names_us], reads, command)
         }
@@ -58,10 +62,26 @@ fn serve(dir: &Path, times_us: [&str; 2], reads: &str, command: &[&str]) -> Resu
     };
     let manner =
         Manner { read: number(times_us[0])?, names: number(times_us[1])?, async_reads: reads == "async" };
+    let _served = Served::mount(dir, manner).map_err(Problem::failed)?;
+    follow(command)
+}
+
+fn beside(kind: &str, file: &str, command: &[&str]) -> Result<ExitCode, Problem> {
+    let own = std::env::current_exe().map_err(|e| Problem::failed(format!("cannot find myself: {e}")))?;
+    let started = Command::new(own).args(["program", kind, file]).stdout(Stdio::null()).spawn();
+    let mut other = started.map_err(|e| Problem::failed(format!("cannot start `{kind}`: {e}")))?;
+    let ended = follow(command);
+    // It is a child that was not yet waited for: its number is still its own.
+    let _ = other.kill();
+    let _ = other.wait();
+    ended
+}
+
+/// Runs a command to its end.
+fn follow(command: &[&str]) -> Result<ExitCode, Problem> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Problem::refused("no command is named").hint(USAGE));
     };
-    let _served = Served::mount(dir, manner).map_err(Problem::failed)?;
     let status = Command::new(program)
         .args(arguments)
         .status()

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use iowhy_core::problem::Problem;
 
-use crate::case::{Case, Condition, Need, Variant};
+use crate::case::{Case, Condition, Need, Setup, Variant};
 use crate::files;
 use crate::skip::Skip;
 use crate::surroundings::Surroundings;
@@ -46,7 +46,13 @@ impl Stage {
         let surroundings = Surroundings::make(case.condition, &dir)?;
         let own_binary = own_binary.to_path_buf();
         let python = python.unwrap_or_default();
-        Ok(Stage { case, dir, own_binary, python, surroundings, others: Vec::new() })
+        let stage = Stage { case, dir, own_binary, python, surroundings, others: Vec::new() };
+        for setup in case.setup {
+            if let Setup::Run(words) = setup {
+                run(&stage.spell(words))?;
+            }
+        }
+        Ok(stage)
     }
 
     /// Brings files and conditions into the state in which a run of the variant begins.
@@ -134,6 +140,21 @@ fn take_memory() {
     std::hint::black_box(&memory);
 }
 
+/// Runs a command that prepares.
+fn run(words: &[String]) -> Result<(), Problem> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    let failed = |why: &str| Problem::failed(format!("`{}` failed: {why}", words.join(" ")));
+    let told = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let told = told.map_err(|e| failed(&e.to_string()))?;
+    if told.status.success() { Ok(()) } else { Err(failed(String::from_utf8_lossy(&told.stderr).trim())) }
+}
+
+/// Whether the search path has a program of that name.
+fn is_a_command(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
 /// The interpreter itself: `python3` may be a script that looks for it, at a cost.
 fn interpreter() -> Option<String> {
     let told = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
@@ -147,6 +168,7 @@ fn lack(need: Need, dir: &Path, python: Option<&str>) -> Option<String> {
         Command::new(program).args(arguments).output().is_ok_and(|o| o.status.success())
     };
     let (met, reason) = match need {
+        Need::Command(name) => return (!is_a_command(name)).then(|| format!("no command `{name}`")),
         Need::Compiler => (runs("cc", &["--version"]), "no C compiler `cc`"),
         Need::Python => (python.is_some(), "no `python3`"),
         Need::Sqlite => (

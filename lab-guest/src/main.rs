@@ -14,6 +14,7 @@ mod md;
 mod program;
 mod run;
 mod script;
+mod swap;
 mod sys;
 mod tcmu;
 mod truth;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::sys::number;
 use crate::tcmu::Handler;
-use crate::{dm, fixture, image, loop_device, md, run, sys, truth};
+use crate::{dm, fixture, image, loop_device, md, run, swap, sys, truth};
 
 /// The machine while its script is followed.
 #[derive(Default)]
@@ -74,6 +74,7 @@ fn plain(words: &[&str]) -> Result<(), String> {
         }
         ["image", from, device] => image::unpack(from, device),
         ["fill", path, bytes] => image::fill(path, number(bytes)?),
+        ["swap", device] => swap::on(device),
         ["loop", number, file] => loop_device::make(number, file),
         ["dm", name, table @ ..] => dm::create(name, &owned(table)),
         ["dm-reload", name, table @ ..] => dm::reload(name, &owned(table)),

@@ -15,7 +15,7 @@ use rustix::fs::OFlags;
 use rustix::thread::{CpuSet, Pid, sched_getcpu, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-const USAGE: &str = "usage: io_program cached|direct FILE COUNT, io_program pipe COUNT";
+const USAGE: &str = "usage: io_program cached|direct FILE COUNT, io_program paced FILE COUNT NANOSECONDS, io_program pipe COUNT";
 const BLOCK: usize = 4096;
 
 /// A buffer that direct reads may use.
@@ -26,8 +26,15 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let took = match words.as_slice() {
-        ["cached", file, count] => count.parse().ok().map(|n| reads(file, n, OFlags::empty())),
-        ["direct", file, count] => count.parse().ok().map(|n| reads(file, n, OFlags::DIRECT)),
+        ["cached", file, count] => {
+            count.parse().ok().map(|n| reads(file, n, OFlags::empty(), Duration::ZERO))
+        }
+        ["direct", file, count] => count.parse().ok().map(|n| reads(file, n, OFlags::DIRECT, Duration::ZERO)),
+        ["paced", file, count, ns] => count
+            .parse()
+            .ok()
+            .zip(ns.parse().ok())
+            .map(|(n, ns)| reads(file, n, OFlags::empty(), Duration::from_nanos(ns))),
         ["pipe", count] => count.parse().ok().map(round_trips),
         // The other end of the pipes.
         ["echo"] => Some(echo().map(|()| Took::default())),
@@ -80,8 +87,9 @@ fn cpu_time() -> Duration {
     Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32)
 }
 
-/// Reads `count` blocks of the file, one after the other, at places that follow from their number.
-fn reads(path: &str, count: u64, flags: OFlags) -> std::io::Result<Took> {
+/// Reads `count` blocks of the file, one after the other, at places that follow from their number, and computes for `between`
+/// after each.
+fn reads(path: &str, count: u64, flags: OFlags, between: Duration) -> std::io::Result<Took> {
     let file: File = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
     let blocks = file.metadata()?.len() / BLOCK as u64;
     if blocks == 0 {
@@ -93,6 +101,10 @@ fn reads(path: &str, count: u64, flags: OFlags) -> std::io::Result<Took> {
         // A great odd number scatters the reads, so that no read-ahead begins.
         let at = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % blocks;
         file.read_exact_at(&mut block.0, at * BLOCK as u64)?;
+        if between > Duration::ZERO {
+            let begun = Instant::now();
+            while begun.elapsed() < between {}
+        }
     }
     Ok(watch.stop())
 }

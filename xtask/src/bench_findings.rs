@@ -5,11 +5,12 @@
 //! Records and times are kept under target/cases/records, so that a changed rule can be judged again on the same runs
 //! (`--again`) instead of on new ones.
 
+mod account;
 mod counts;
 mod page;
 mod proof;
+mod sizes;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -17,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use iowhy::analyzer::Analyzer;
 use iowhy::record::prove::Proof;
-use iowhy_cases::{Case, Skip, Stage, Variant, catalogue};
+use iowhy_cases::{Case, Skip, Stage, Variant, catalogue, fresh};
 use iowhy_core::estimate::Estimate;
-use iowhy_core::finding::{Finding, FindingId, Gain};
+use iowhy_core::finding::{Finding, FindingId, Gain, Prediction};
 use iowhy_core::profile::Profile;
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
@@ -29,16 +30,17 @@ use serde_json::Value;
 use self::counts::Counts;
 
 const SEED: u64 = 1;
-const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove] [--page], N at least 3; \
+const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove] [--page] [--fresh], N at least 3; \
                      FILTER is part of a name; --again judges the runs that are kept by the rules of today; --account shows \
                      where the time of the slow variant went; --prove replays the slow variant with its first finding \
                      repaired, beside what was foretold and what the really repaired program gains; --page writes the figures \
-                     into README.md and docs/accuracy.md";
+                     into README.md and docs/accuracy.md; --fresh takes the programs of people who have not read \
+                     the rules (cases/fresh) instead";
 
-/// Others on this machine may cost a watched program this part of its time before it is watched again.
+/// A row says so where others on this machine cost a watched program this part of its time. The run is judged all the same.
 const MUCH_NOISE: f64 = 0.15;
-/// So often a variant is watched for a quiet run.
-const ATTEMPTS: usize = 3;
+/// So often the slow variant is watched. Every run is judged: none is chosen, and no finding is struck from its list.
+const WATCHED: usize = 3;
 
 /// ext4 without a journal does not use an inode again that was freed less than 60 s ago, and making files is slow as long as
 /// there are many (`recently_deleted` in fs/ext4/ialloc.c).
@@ -60,7 +62,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         Ok(counts) => {
             println!("\n{}", counts.sentence());
             if options.page
-                && let Err(problem) = page::write(root, &counts, &kept_origin(root))
+                && let Err(problem) =
+                    page::write(root, &counts, options.fresh, &kept_origin(root, options.fresh))
             {
                 eprintln!("bench-findings: {problem}");
                 return ExitCode::FAILURE;
@@ -84,11 +87,20 @@ struct Options<'a> {
     prove: bool,
     /// Whether the figures are written into the pages.
     page: bool,
+    /// Programs that no rule was made with, instead of the catalogue's.
+    fresh: bool,
 }
 
 fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
-    let mut options =
-        Options { filter: "", rounds: 5, again: false, account: false, prove: false, page: false };
+    let mut options = Options {
+        filter: "",
+        rounds: 5,
+        again: false,
+        account: false,
+        prove: false,
+        page: false,
+        fresh: false,
+    };
     let mut rest = arguments.iter();
     while let Some(&word) = rest.next() {
         match word {
@@ -97,6 +109,7 @@ fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
             "--account" => options.account = true,
             "--prove" => options.prove = true,
             "--page" => options.page = true,
+            "--fresh" => options.fresh = true,
             _ if word.starts_with('-') || !options.filter.is_empty() => return None,
             _ => options.filter = word,
         }
@@ -105,9 +118,14 @@ fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
     (!options.page || options.filter.is_empty()).then_some(options)
 }
 
+/// Folder of the programs' files and of the runs that are kept.
+fn cases_dir(root: &Path, fresh: bool) -> PathBuf {
+    crate::target(root).join(if fresh { "cases/fresh" } else { "cases" })
+}
+
 /// Where the kept runs come from.
-fn kept_origin(root: &Path) -> String {
-    let path = crate::target(root).join("cases/records").join(ORIGIN);
+fn kept_origin(root: &Path, fresh: bool) -> String {
+    let path = cases_dir(root, fresh).join("records").join(ORIGIN);
     std::fs::read_to_string(path).unwrap_or_else(|_| "Origin unknown.".to_owned())
 }
 
@@ -122,7 +140,7 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
     let target = crate::target(root);
     let binaries =
         Binaries { iowhy: target.join("release/iowhy"), cases: target.join("release/iowhy-cases") };
-    let dir = target.join("cases");
+    let dir = cases_dir(root, options.fresh);
     let kept = dir.join("records");
     if again {
         let origin = std::fs::read_to_string(kept.join(ORIGIN)).unwrap_or_default();
@@ -136,7 +154,9 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
             std::fs::write(kept.join(ORIGIN), origin).map_err(|e| format!("cannot write {ORIGIN}: {e}"))?;
         }
     }
-    let cases: Vec<&Case> = catalogue::all().filter(|case| case.name.contains(filter)).collect();
+    let mut cases: Vec<&'static Case> =
+        if options.fresh { fresh::all().map_err(|p| p.to_string())? } else { catalogue::all().collect() };
+    cases.retain(|case| case.name.contains(filter));
     if cases.is_empty() {
         return Err(format!(
             "no case has `{filter}` in its name; `cargo run -p iowhy-cases -- list` names them"
@@ -149,8 +169,7 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
     let meaning = Analyzer::new();
     let mut counts = Counts::default();
     for case in cases {
-        let runs =
-            if again { Runs::kept(&kept, case) } else { Runs::made(case, &dir, &binaries, rounds, prove) };
+        let runs = if again { Runs::kept(&kept, case) } else { Runs::made(case, &dir, &binaries, options) };
         if let (false, Ok(runs)) = (again, &runs) {
             runs.keep(&kept, case)?;
         }
@@ -159,9 +178,11 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
                 counts.add(&row);
                 println!("{}{}", row.line(), if prove { row.proven() } else { String::new() });
                 if account {
-                    print!("{}", account_of("slow", &runs.slow, &meaning));
+                    for run in &runs.slow {
+                        print!("{}", account::of_run("slow", &run.profile, &meaning));
+                    }
                     if let Some(repaired) = &runs.repaired {
-                        print!("{}", account_of("repaired", repaired, &meaning));
+                        print!("{}", account::of_run("repaired", repaired, &meaning));
                     }
                 }
             }
@@ -190,7 +211,8 @@ fn build(root: &Path) -> Outcome<()> {
 /// What was seen and timed of one case.
 #[derive(Serialize, Deserialize)]
 struct Runs {
-    slow: Profile,
+    /// Each watched run of the slow variant, and what was calibrated right after it.
+    slow: Vec<Watched>,
     repaired: Option<Profile>,
     /// Seconds of each variant, round by round, unwatched.
     slow_s: Vec<f64>,
@@ -211,9 +233,12 @@ impl Runs {
         case: &'static Case,
         dir: &Path,
         binaries: &Binaries,
-        rounds: usize,
-        prove: bool,
+        options: Options<'_>,
     ) -> Result<Runs, Skip> {
+        let Options { rounds, prove, fresh, .. } = options;
+        // Authors of fresh programs choose the names of their files.
+        let own = dir.join(case.name);
+        let dir = if fresh { &own } else { dir };
         let mut stage = Stage::new(case, dir, &binaries.cases)?;
         // Replays of the case before may have removed many files of theirs.
         let of_files =
@@ -221,8 +246,10 @@ impl Runs {
         if prove && of_files {
             std::thread::sleep(REMOVED_LONG_AGO);
         }
+        let slow = (0..WATCHED).map(|_| watched(&mut stage, Variant::Slow, binaries));
+        let slow = slow.collect::<Outcome<Vec<Watched>>>().map_err(failed)?;
         let mut runs = Runs {
-            slow: quietest(&mut stage, case, Variant::Slow, binaries).map_err(failed)?,
+            slow,
             repaired: None,
             slow_s: Vec::new(),
             repaired_s: Vec::new(),
@@ -230,7 +257,7 @@ impl Runs {
             proof: None,
         };
         if case.cause.is_some() {
-            runs.repaired = Some(quietest(&mut stage, case, Variant::Repaired, binaries).map_err(failed)?);
+            runs.repaired = Some(watched(&mut stage, Variant::Repaired, binaries).map_err(failed)?.profile);
         }
         let mut rng = Rng::new(SEED);
         // A machine is slower in one minute than in the next: rounds before and after a proof tell of its time.
@@ -280,32 +307,25 @@ impl Runs {
     }
 
     fn judge(&self, case: &'static Case, meaning: &Analyzer) -> Result<Row, Skip> {
-        let (slow, noise) = without_noise(case, named(&self.slow, meaning));
-        let mut row = Row {
-            case,
-            slow,
-            repaired: Vec::new(),
-            noise,
-            measured: stats::paired_ratio(&self.slow_s, &self.repaired_s, SEED),
-            same_output: self.same_output,
-            proof: self.proof.clone(),
-        };
-        if let Some(profile) = &self.repaired {
-            let (repaired, noise) = without_noise(case, named(profile, meaning));
-            row.repaired = repaired;
-            row.noise = row.noise.max(noise);
-        }
-        Ok(row)
+        let of_run =
+            |run: &Watched| named(&run.profile, &sizes::as_repaired(case, &run.predictions), meaning);
+        let slow: Vec<Vec<Named>> = self.slow.iter().map(of_run).collect();
+        let repaired = self.repaired.as_ref().map_or(Vec::new(), |profile| named(profile, &[], meaning));
+        let noise = slow.iter().chain([&repaired]).map(|run| noise(case, run)).fold(0.0, f64::max);
+        let measured = stats::paired_ratio(&self.slow_s, &self.repaired_s, SEED);
+        let proof = self.proof.clone();
+        Ok(Row { case, slow, repaired, noise, measured, same_output: self.same_output, proof })
     }
 }
 
-/// The findings of a profile.
-fn named(profile: &Profile, meaning: &Analyzer) -> Vec<Named> {
-    let findings = meaning.explain(profile, None).findings;
+/// The findings of a profile, with what was calibrated.
+fn named(profile: &Profile, predictions: &[(FindingId, Prediction)], meaning: &Analyzer) -> Vec<Named> {
+    let findings = meaning.predicted(profile, None, meaning.explain(profile, None), predictions).findings;
     let one = |finding: &Finding| Named {
         id: finding.id.id().to_owned(),
         share: finding.share,
         gain: finding.gain,
+        at_most: finding.gain_rest_unchanged,
     };
     findings.iter().map(one).collect()
 }
@@ -323,77 +343,35 @@ struct Named {
     /// Part of the wall time.
     share: f64,
     gain: Option<Gain>,
+    /// Its bound.
+    at_most: Option<f64>,
 }
 
-/// Where the time of a run went and what is said of it, for those who work on a rule.
-fn account_of(variant: &str, profile: &Profile, meaning: &Analyzer) -> String {
-    let explained = meaning.explain(profile, None);
-    let wall = explained.account.wall_ns.max(1.0);
-    let mut parts: BTreeMap<String, (f64, u64)> = BTreeMap::new();
-    for entry in &explained.account.entries {
-        let how = if entry.busy { "busy" } else { "wait" };
-        let wait = entry.class.wait.map_or("", |wait| wait.words());
-        let name = format!("{how} {:?} {} {wait}", entry.class.operation, entry.class.layer.id());
-        let part = parts.entry(name).or_default();
-        part.0 += entry.wall_ns / wall;
-        part.1 += entry.events;
-    }
-    let mut parts: Vec<_> = parts.into_iter().collect();
-    parts.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
-    let idle = explained.account.idle_wall_ns / wall;
-    let mut text = format!("    {variant}: wall {:.3} s, idle {:.1} %\n", wall / 1e9, 100.0 * idle);
-    for (name, (share, events)) in parts.into_iter().take(14) {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "      {:5.1} %  {name} (n = {events})", 100.0 * share);
-    }
-    for finding in &explained.findings {
-        let gain = finding.gain.map(foretold);
-        let _ = writeln!(
-            text,
-            "      {} {}: {}; {}",
-            finding.id.id(),
-            gain.unwrap_or_default(),
-            finding.sentence,
-            finding.evidence.join("; ")
-        );
-    }
-    text
-}
-
-/// Watches a variant until a run is quiet, a few times at most, and returns the quietest run.
-fn quietest(stage: &mut Stage, case: &Case, variant: Variant, binaries: &Binaries) -> Outcome<Profile> {
-    let meaning = Analyzer::new();
-    let noise = |profile: &Profile| without_noise(case, named(profile, &meaning)).1;
-    let mut best = watched(stage, variant, binaries)?;
-    let mut least = noise(&best);
-    for _ in 1..ATTEMPTS {
-        if least < MUCH_NOISE {
-            break;
-        }
-        let next = watched(stage, variant, binaries)?;
-        if noise(&next) < least {
-            least = noise(&next);
-            best = next;
-        }
-    }
-    Ok(best)
-}
-
-/// Takes the noise out, unless it is what the case is about.
-fn without_noise(case: &Case, mut findings: Vec<Named>) -> (Vec<Named>, f64) {
+/// Part of the time that others on this machine cost, unless that is what the case is about.
+fn noise(case: &Case, findings: &[Named]) -> f64 {
     let noise = FindingId::NoisyNeighbour;
     if case.is_right(noise) || case.also.contains(&noise) {
-        return (findings, 0.0);
+        return 0.0;
     }
-    let share = findings.iter().filter(|named| named.id == noise.id()).map(|named| named.share).sum();
-    findings.retain(|named| named.id != noise.id());
-    (findings, share)
+    findings.iter().filter(|named| named.id == noise.id()).map(|named| named.share).sum()
 }
 
-/// Runs a variant under watch and returns what was seen of it.
-fn watched(stage: &mut Stage, variant: Variant, binaries: &Binaries) -> Outcome<Profile> {
-    let mut json = record(stage, variant, binaries, &[])?;
-    serde_json::from_value(json["profile"].take()).map_err(|e| format!("the record has no profile: {e}"))
+/// What was seen of a run, and calibrated after it.
+#[derive(Serialize, Deserialize)]
+struct Watched {
+    profile: Profile,
+    predictions: Vec<(FindingId, Prediction)>,
+}
+
+/// Runs a variant under watch. Only the slow one has a gain to calibrate.
+fn watched(stage: &mut Stage, variant: Variant, binaries: &Binaries) -> Outcome<Watched> {
+    let options: &[&str] = if variant == Variant::Slow { &[] } else { &["--no-calibrate"] };
+    let mut json = record(stage, variant, binaries, options)?;
+    let unreadable = |e| format!("the record cannot be read: {e}");
+    let profile = serde_json::from_value(json["profile"].take()).map_err(unreadable)?;
+    let findings: Vec<Finding> = serde_json::from_value(json["findings"].take()).map_err(unreadable)?;
+    let predictions = findings.into_iter().filter_map(|f| Some((f.id, f.prediction?)));
+    Ok(Watched { profile, predictions: predictions.collect() })
 }
 
 /// Runs a variant under watch, with these options, and returns the record.
@@ -443,15 +421,16 @@ fn timed(stage: &mut Stage, variant: Variant) -> Outcome<(f64, Vec<u8>)> {
     Ok((seconds, output.stdout))
 }
 
-const HEADER: &str = "case                       cause                named first             rank  \
-                      predicted gain         measured gain          inside  repaired";
+const HEADER: &str = "case                       cause                named first                     rank  \
+                      predicted gain         measured gain          inside   repaired";
 
 /// What became of one case.
 struct Row {
     case: &'static Case,
-    slow: Vec<Named>,
+    /// What was said of each watched run of the slow variant.
+    slow: Vec<Vec<Named>>,
     repaired: Vec<Named>,
-    /// Part of the wall time of the watched runs that others on this machine cost; it is no finding of the case.
+    /// Part of the wall time of the watched runs that others on this machine cost, at most.
     noise: f64,
     measured: Option<Estimate>,
     same_output: bool,
@@ -459,46 +438,69 @@ struct Row {
 }
 
 impl Row {
-    fn first_is_right(&self) -> bool {
-        match self.slow.first() {
-            Some(first) => {
-                FindingId::ALL.iter().find(|f| f.id() == first.id).is_some_and(|&f| self.case.is_right(f))
-            }
-            None => false,
-        }
+    /// Whether the first finding of a run is right.
+    fn first_is_right(&self, run: &[Named]) -> bool {
+        let id = |first: &Named| FindingId::ALL.iter().find(|f| f.id() == first.id);
+        run.first().and_then(id).is_some_and(|&id| self.case.is_right(id))
     }
 
-    /// Where the cause stands, from 1.
+    /// In how many runs the first finding is right.
+    fn right(&self) -> usize {
+        self.slow.iter().filter(|run| self.first_is_right(run)).count()
+    }
+
+    /// Where the cause stands, from 1, in the run where it stands last; none where a run lacks it.
     fn rank(&self) -> Option<usize> {
         let cause = self.case.cause?.id();
-        self.slow.iter().position(|named| named.id == cause).map(|i| i + 1)
+        let ranks = self.slow.iter().map(|run| run.iter().position(|n| n.id == cause).map(|i| i + 1));
+        ranks.collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// The prediction of the cause, or of the name that was taken for it. Where the repair takes several causes away, that
-    /// of all of them: what they save adds up.
-    fn predicted(&self) -> Option<Gain> {
+    /// The prediction of the cause in a run, or of the name that was taken for it. Where the repair takes several causes away,
+    /// that of all of them: what they save adds up.
+    fn predicted(&self, run: &[Named]) -> Option<Gain> {
         let cause = self.case.cause?.id();
         if !self.case.also.is_empty() {
             let of_case = |id: &str| id == cause || self.case.also.iter().any(|also| also.id() == id);
-            let gains: Vec<_> = self.slow.iter().filter(|n| of_case(&n.id)).filter_map(|n| n.gain).collect();
-            let saved = |of: fn(&Gain) -> f64| gains.iter().map(|gain| 1.0 - 1.0 / of(gain)).sum::<f64>();
-            let all = Gain::from_saved_time(1.0, saved(|g| g.low), saved(|g| g.predicted), saved(|g| g.high));
+            // Of all that are named, or there is no prediction for all.
+            let gains = run.iter().filter(|n| of_case(&n.id)).map(|n| n.gain);
+            let gains = gains.collect::<Option<Vec<Gain>>>()?;
+            let left =
+                |of: fn(&Gain) -> f64| 1.0 - gains.iter().map(|gain| 1.0 - 1.0 / of(gain)).sum::<f64>();
+            let all = Gain::from_remaining(left(|g| g.predicted), left(|g| g.high), left(|g| g.low));
             return (!gains.is_empty()).then_some(all);
         }
-        let named = self.slow.iter().find(|named| named.id == cause);
-        named.or(self.slow.first().filter(|_| self.first_is_right()))?.gain
+        self.cause_in(run)?.gain
     }
 
-    /// Whether the two intervals meet.
-    fn inside(&self) -> Option<bool> {
-        let measured = self.measured.as_ref()?;
-        Some(self.predicted()?.meets(measured.low, measured.high))
+    /// The cause in a run, or the name that was taken for it.
+    fn cause_in<'a>(&self, run: &'a [Named]) -> Option<&'a Named> {
+        let cause = self.case.cause?.id();
+        run.iter().find(|named| named.id == cause).or(run.first().filter(|_| self.first_is_right(run)))
     }
 
-    /// Further causes that were not named.
+    /// The predictions of all runs.
+    fn calibrated(&self) -> impl Iterator<Item = Gain> {
+        self.slow.iter().filter_map(|run| self.predicted(run))
+    }
+
+    /// Whether the measured gain is below each bound of a single cause.
+    fn bounds(&self) -> impl Iterator<Item = bool> {
+        let alone = self.slow.iter().filter(|_| self.case.also.is_empty());
+        alone.filter_map(|run| Some(self.measured.as_ref()?.low <= self.cause_in(run)?.at_most?))
+    }
+
+    /// Whether the interval of a prediction and that of the measured gain meet.
+    fn inside(&self, predicted: &Gain) -> Option<bool> {
+        self.measured.as_ref().map(|measured| predicted.meets(measured.low, measured.high))
+    }
+
+    /// Further causes that were not named, over all runs.
     fn missed(&self) -> Vec<&'static str> {
-        let named = |id: &str| self.slow.iter().any(|n| n.id == id);
-        self.case.also.iter().map(|id| id.id()).filter(|id| !named(id)).collect()
+        let lacks = |run: &[Named], id: &FindingId| !run.iter().any(|named| named.id == id.id());
+        let of_run =
+            |run: &Vec<Named>| self.case.also.iter().filter(|id| lacks(run, id)).map(|id| id.id()).collect();
+        self.slow.iter().flat_map(|run| -> Vec<_> { of_run(run) }).collect()
     }
 
     /// Causes of the slow variant that the repaired one is still said to have. A device that is asked for less does all it
@@ -510,15 +512,24 @@ impl Row {
         causes.map(|id| id.id()).filter(|id| named(id)).collect()
     }
 
+    /// What the runs named first: the wrong names, or the name.
+    fn named_first(&self) -> String {
+        let first = |run: &[Named]| run.first().map_or("nothing".to_owned(), |named| named.id.clone());
+        let wrong: Vec<_> =
+            self.slow.iter().filter(|run| !self.first_is_right(run)).map(|run| first(run)).collect();
+        let of = format!("{} of {}", self.right(), self.slow.len());
+        match (wrong.is_empty(), self.slow.first().map(|run| first(run))) {
+            (false, _) => format!("{of}, WRONG: {}", wrong.join(", ")),
+            (true, Some(name)) if self.case.cause.is_none_or(|cause| cause.id() != name) => {
+                format!("{of}, {name}")
+            }
+            (true, _) => of,
+        }
+    }
+
     fn line(&self) -> String {
-        let first = self.slow.first().map_or("nothing", |named| named.id.as_str());
         let cause = self.case.cause.map_or("-", |id| id.id());
-        let verdict = match self.first_is_right() {
-            true if first == cause => "ok".to_owned(),
-            true => format!("ok: {first}"),
-            false => format!("WRONG: {first}"),
-        };
-        let mut line = format!("{:26} {cause:20} {verdict:23}", self.case.name);
+        let mut line = format!("{:26} {cause:20} {:31}", self.case.name, self.named_first());
         let noise = if self.noise < MUCH_NOISE {
             String::new()
         } else {
@@ -528,20 +539,21 @@ impl Row {
             return format!("{}{noise}", line.trim_end());
         }
         let rank = self.rank().map_or("-".to_owned(), |rank| rank.to_string());
-        let predicted = self.predicted().map_or("-".to_owned(), foretold);
+        let predicted = self.slow.first().and_then(|run| self.predicted(run));
+        let predicted = predicted.map_or("-".to_owned(), foretold);
         let interval = |e: &Estimate| format!("{:.2} [{:.2}, {:.2}]", e.value, e.low, e.high);
         let measured = self.measured.as_ref().map_or("-".to_owned(), interval);
-        let inside = match self.inside() {
-            Some(true) => "yes",
-            Some(false) => "NO",
-            None => "-",
+        let judged: Vec<bool> = self.calibrated().filter_map(|gain| self.inside(&gain)).collect();
+        let inside = match judged.iter().filter(|inside| **inside).count() {
+            _ if judged.is_empty() => "-".to_owned(),
+            count => format!("{count} of {}", judged.len()),
         };
         let still = match self.still_named().as_slice() {
             [] => "ok".to_owned(),
             names => format!("STILL NAMED: {}", names.join(", ")),
         };
         // Writing to a string does not fail.
-        let _ = write!(line, " {rank:5} {predicted:22} {measured:22} {inside:7} {still}");
+        let _ = write!(line, " {rank:5} {predicted:22} {measured:22} {inside:8} {still}");
         if !self.missed().is_empty() {
             let _ = write!(line, "; NOT NAMED: {}", self.missed().join(", "));
         }
@@ -564,14 +576,19 @@ mod tests {
     pub(super) fn row(name: &str, slow: &[&str], repaired: &[&str]) -> Row {
         let named = |ids: &[&str]| {
             ids.iter()
-                .map(|id| Named { id: (*id).to_owned(), share: 0.5, gain: Some(gain(2.0, 4.0)) })
+                .map(|id| Named {
+                    id: (*id).to_owned(),
+                    share: 0.5,
+                    gain: Some(gain(2.0, 4.0)),
+                    at_most: Some(5.0),
+                })
                 .collect()
         };
         let measured = stats::paired_ratio(&[3.5, 3.6, 3.7], &[1.0, 1.0, 1.0], SEED);
         let case = catalogue::find(name).expect("a case of the catalogue");
         Row {
             case,
-            slow: named(slow),
+            slow: vec![named(slow)],
             repaired: named(repaired),
             noise: 0.0,
             measured,
@@ -584,9 +601,17 @@ mod tests {
     fn options_are_read() {
         assert_eq!(
             options(&[]),
-            Some(Options { filter: "", rounds: 5, again: false, account: false, prove: false, page: false })
+            Some(Options {
+                filter: "",
+                rounds: 5,
+                again: false,
+                account: false,
+                prove: false,
+                page: false,
+                fresh: false
+            })
         );
-        let all = options(&["sync", "--again", "--rounds", "7", "--prove"]);
+        let all = options(&["sync", "--again", "--rounds", "7", "--prove", "--fresh"]);
         assert_eq!(
             all,
             Some(Options {
@@ -595,7 +620,8 @@ mod tests {
                 again: true,
                 account: false,
                 prove: true,
-                page: false
+                page: false,
+                fresh: true
             })
         );
         for bad in [&["--rounds", "2"][..], &["--rounds"], &["a", "b"], &["--what"], &["sync", "--page"]] {
@@ -606,19 +632,23 @@ mod tests {
     #[test]
     fn a_right_diagnosis_counts_as_right() {
         let right = row("sync-rust", &["sync-per-write", "small-requests"], &["healthy"]);
-        assert!(right.first_is_right() && right.still_named().is_empty());
-        assert_eq!((right.rank(), right.inside()), (Some(1), Some(true)));
+        assert!(right.right() == 1 && right.still_named().is_empty());
+        assert_eq!((right.rank(), right.inside(&gain(2.0, 4.0))), (Some(1), Some(true)));
         let mut counts = Counts::default();
         counts.add(&right);
         assert_eq!((counts.first_right, counts.inside, counts.wrong), (1, 1, 0));
+        let mut low = right;
+        low.slow[0][0].at_most = Some(3.0);
+        counts.add(&low);
+        assert_eq!((counts.bounds, counts.bounds_hold), (2, 1), "3.6 was measured");
     }
 
     #[test]
     fn a_wrong_diagnosis_counts_as_wrong() {
         let second = row("sync-rust", &["small-requests", "sync-per-write"], &["healthy"]);
-        assert_eq!((second.first_is_right(), second.rank()), (false, Some(2)));
+        assert_eq!((second.right(), second.rank()), (0, Some(2)));
         let nothing = row("sync-rust", &[], &[]);
-        assert!(!nothing.first_is_right() && nothing.inside().is_none());
+        assert!(nothing.right() == 0 && nothing.calibrated().next().is_none());
         let still = row("sync-rust", &["sync-per-write"], &["sync-per-write"]);
         let blamed = row("innocent-sleep", &["sync-per-write"], &[]);
         let unnamed = row("two-data-base", &["sync-per-write"], &["healthy"]);
@@ -632,18 +662,20 @@ mod tests {
 
     #[test]
     fn a_gain_outside_the_prediction_is_outside() {
-        let mut outside = row("sync-rust", &["sync-per-write"], &["healthy"]);
-        outside.slow[0].gain = Some(gain(5.0, 7.0));
-        assert_eq!(outside.inside(), Some(false));
+        let row = row("sync-rust", &["sync-per-write"], &["healthy"]);
+        assert_eq!(row.inside(&gain(5.0, 7.0)), Some(false));
     }
 
     #[test]
-    fn noise_of_the_machine_is_no_finding_of_a_case() {
-        let seen = row("sync-rust", &["noisy-neighbour", "sync-per-write"], &[]).slow;
-        let other = catalogue::find("sync-rust").expect("a case");
-        let (left, share) = without_noise(other, seen.clone());
-        assert_eq!((left.len(), left[0].id.as_str(), share), (1, "sync-per-write", 0.5));
+    fn every_run_is_judged_with_all_that_it_named() {
+        let mut twice = row("sync-rust", &["sync-per-write"], &["healthy"]);
+        twice.slow.push(row("sync-rust", &["noisy-neighbour", "sync-per-write"], &[]).slow.remove(0));
+        assert_eq!((twice.right(), twice.rank()), (1, Some(2)));
+        assert_eq!(twice.named_first(), "1 of 2, WRONG: noisy-neighbour");
+        let mut counts = Counts::default();
+        counts.add(&twice);
+        assert_eq!((counts.first_right, counts.guilty, counts.inside, counts.predicted), (1, 2, 2, 2));
         let noisy = catalogue::find("noisy-cpu").expect("a case");
-        assert_eq!(without_noise(noisy, seen.clone()), (seen, 0.0));
+        assert_eq!((noise(twice.case, &twice.slow[1]), noise(noisy, &twice.slow[1])), (0.5, 0.0));
     }
 }

@@ -1,8 +1,11 @@
 //! `cargo xtask dist`: what is given to people. The static binary, manual pages and shell completions made from the command
-//! line's own definition, and a Debian package of them; all under target/dist, and with `--prefix DIR` installed there.
+//! line's own definition; a Debian package and an archive of them, a Python wheel, and the digests of these files. All under
+//! target/dist, and with `--prefix DIR` installed there.
 //!
-//! The package is written here, byte by byte the same from the same source: an archive (ar) of two compressed tar archives,
-//! as deb(5) has it. No packaging tool is needed.
+//! The packages are written here, byte by byte the same from the same source. No packaging tool is needed.
+
+mod records;
+pub(crate) mod wheel;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,6 +14,7 @@ use std::process::{Command, ExitCode};
 use clap::CommandFactory;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
 
 use crate::static_target;
 
@@ -44,9 +48,11 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     }
 }
 
-fn make(root: &Path, prefix: Option<&Path>) -> Result<Vec<String>, String> {
+/// Makes everything. Lines that say where it is.
+pub(crate) fn make(root: &Path, prefix: Option<&Path>) -> Result<Vec<String>, String> {
     let binary = static_binary(root)?;
     let failed = |error: io::Error| format!("cannot write the distribution: {error}");
+    let wheel = wheel::wheel(root, binary.clone()).map_err(failed)?;
     let mut items = vec![Item { path: "bin/iowhy".to_owned(), bytes: binary, executable: true }];
     items.extend(generated().map_err(failed)?);
     for name in ["LICENSE-MIT", "LICENSE-APACHE", "README.md"] {
@@ -59,8 +65,17 @@ fn make(root: &Path, prefix: Option<&Path>) -> Result<Vec<String>, String> {
         std::fs::remove_dir_all(&folder).map_err(failed)?;
     }
     install(&items, &folder.join("usr")).map_err(failed)?;
-    let package = folder.join(format!("iowhy_{}_amd64.deb", version()));
-    std::fs::write(&package, deb(&items).map_err(failed)?).map_err(failed)?;
+    let files = [
+        (format!("iowhy_{}_amd64.deb", version()), deb(&items).map_err(failed)?),
+        (format!("iowhy-{}-x86_64-linux.tar.gz", version()), archive(&items).map_err(failed)?),
+        (wheel::name(), wheel),
+    ];
+    let mut digests = String::new();
+    for (name, bytes) in &files {
+        std::fs::write(folder.join(name), bytes).map_err(failed)?;
+        digests.push_str(&format!("{:x}  {name}\n", Sha256::digest(bytes)));
+    }
+    std::fs::write(folder.join("SHA256SUMS"), digests).map_err(failed)?;
     let mut lines = vec![
         format!("binary       {}", folder.join("usr/bin/iowhy").display()),
         format!(
@@ -69,8 +84,9 @@ fn make(root: &Path, prefix: Option<&Path>) -> Result<Vec<String>, String> {
             folder.join("usr/share/man").display()
         ),
         "completions  bash, zsh, fish".to_owned(),
-        format!("package      {}", package.display()),
     ];
+    lines.extend(files.iter().map(|(name, _)| format!("package      {}", folder.join(name).display())));
+    lines.push(format!("digests      {}", folder.join("SHA256SUMS").display()));
     if let Some(prefix) = prefix {
         install(&items, prefix)
             .map_err(|error| format!("cannot install below {}: {error}", prefix.display()))?;
@@ -168,6 +184,12 @@ fn deb(items: &[Item]) -> io::Result<Vec<u8>> {
     ar_member(&mut package, "control.tar.gz", &gzip(&tar(std::slice::from_ref(&control))?)?)?;
     ar_member(&mut package, "data.tar.gz", &gzip(&tar(&data)?)?)?;
     Ok(package)
+}
+
+/// The files below one folder, to be unpacked anywhere.
+fn archive(items: &[Item]) -> io::Result<Vec<u8>> {
+    let below = |item: &Item| Item { path: format!("iowhy-{}/{}", version(), item.path), ..item.clone() };
+    gzip(&tar(&items.iter().map(below).collect::<Vec<_>>())?)
 }
 
 /// One member of an ar archive: 60 bytes of header, the bytes, one more where their number is odd.

@@ -11,6 +11,7 @@ mod lab;
 mod nightly;
 mod observer;
 mod programs;
+mod python;
 mod skips;
 mod speeds;
 mod static_target;
@@ -42,8 +43,10 @@ usage: cargo xtask <command>
            Debian's kernels with debug information where they are named, oldest first; `--check` compares
   browser  reports in a real browser alone; pictures of them are kept under target/report-pages
   dist [--prefix DIR]
-           the static binary, manual pages, shell completions and a Debian package, under target/dist; with --prefix
-           installed below DIR too
+           the static binary, manual pages, shell completions, a Debian package, an archive, a Python wheel and their digests,
+           under target/dist; with --prefix installed below DIR too
+  python [--notebook]
+           the Python package in a fresh environment; with --notebook the wheel of `dist`, in a notebook (needs the registry)
   hostile [--time SECONDS] [--seed N]
            attackers, signals, damaged inputs, full disks and tight limits around the debug binary; needs root
   bench    speed, as paired ratios within one run (fio is used where it is installed)
@@ -72,6 +75,8 @@ fn main() -> ExitCode {
         ["symbols"] => symbols::generate(&root()).exit_code(),
         ["symbols", "--check"] => symbols::check(&root()).exit_code(),
         ["symbols", packages @ ..] => symbols::read(&root(), packages).exit_code(),
+        ["python"] => python::check(&root(), false).exit_code(),
+        ["python", "--notebook"] => python::check(&root(), true).exit_code(),
         ["docs"] => docs::run(&root()),
         ["capture", rest @ ..] => capture::run(&root(), rest),
         ["tidy"] => tidy::report(&root()),

@@ -120,10 +120,13 @@ mod tests {
         assert_eq!((unlisted, text.matches("NOT ALLOWED").count()), (2, 2), "{text}");
     }
 
-    /// All Rust sources but this file.
+    /// All Rust sources but this file, and the tests of the Python package.
     fn sources() -> Vec<String> {
-        crate::tidy::rust_files(&crate::root())
+        let root = crate::root();
+        let python = crate::tidy::files(&root.join("python/tests"), "py");
+        crate::tidy::rust_files(&root)
             .iter()
+            .chain(&python)
             .filter(|path| !path.ends_with("xtask/src/skips.rs"))
             .filter_map(|path| std::fs::read_to_string(path).ok())
             .collect()

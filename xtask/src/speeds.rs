@@ -43,12 +43,13 @@ fn check_steps() -> Vec<Step> {
     ]
 }
 
-/// All of `check`, end-to-end tests, tests as an ordinary user, two phases of the lab, and the documentation.
+/// All of `check`, end-to-end tests, tests as an ordinary user, the Python package, two phases of the lab, and the documentation.
 pub(crate) fn test(root: &Path) -> ExitCode {
     let mut steps = check_steps();
     steps.extend([
         step("end-to-end tests", |run| some(run, |program| program.name == END_TO_END)),
         step("ordinary user", |run| unprivileged::run(run, Which::AboutRights)),
+        step("Python package", |run| steps::own(run, &["python"])),
         step("lab smoke", |run| lab::lab(&run.root, &lab::SMOKE, false)),
         step("rustdoc", rustdoc),
         step("pages", |run| docs::check(&run.root)),
@@ -72,6 +73,7 @@ pub(crate) fn nightly(root: &Path, arguments: &[&str]) -> ExitCode {
         step("ordinary user, the rest", |run| unprivileged::run(run, Which::Others)),
         step("doc tests", |run| cargo(run, &["test", "--quiet", "--doc", "--workspace"])),
         step("static build", static_build),
+        step("packages and notebook", |run| steps::own(run, &["python", "--notebook"])),
         step("browser", |run| browser::check(&run.root)),
         step("whole lab", |run| lab::lab(&run.root, &[], false)),
         step("bench-findings", |run| steps::own(run, &["bench-findings", "--rounds", "3"])),

@@ -20,7 +20,7 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("watch", &["core", "linux"]),
     ("trace", &["core", "linux"]),
     ("sim", &["core"]),
-    ("diagnose", &["core"]),
+    ("diagnose", &["core", "sim"]),
     ("path", &["core", "diagnose", "probe"]),
     ("replay", &["core", "linux", "diagnose", "probe"]),
     ("stripe", &["core", "probe", "sim"]),
@@ -204,7 +204,7 @@ pub(crate) fn rust_files(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Files with this extension below a folder, in order, build output left out.
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {

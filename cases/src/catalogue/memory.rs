@@ -50,7 +50,7 @@ pub(super) const CASES: &[Case] = &[
         slow: &["sh", "-c", "echo $$ > {group} && exec {program} tree {dir}/tree-256k 6"],
         repaired: &["{program}", "tree", "{dir}/tree-256k", "6"],
         setup: &[Setup::Tree("tree-256k", 1000, 256 << 10)],
-        before: &[Before::ColdTree("tree-256k")],
+        before: &[Before::Cold("tree-256k")],
         condition: Condition::MemoryLimit(64 << 20),
         // Where the list of files is complete, their size tells that bytes came again.
         accept: &[FindingId::CacheThrash],

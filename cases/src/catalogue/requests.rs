@@ -115,7 +115,7 @@ pub(super) const CASES: &[Case] = &[
         slow: &["{program}", "tree", "{dir}/tree", "8"],
         repaired: &["{program}", "archive", "{dir}/archive", "20000", "300", "8"],
         setup: &[TREE, ARCHIVE],
-        before: &[Before::WarmTree("tree"), Before::Warm("archive")],
+        before: &[Before::Warm("tree"), Before::Warm("archive")],
         quick: true,
         ..MANY_FILES
     },
@@ -134,7 +134,7 @@ pub(super) const CASES: &[Case] = &[
         slow: &["cp", "-r", "{dir}/tree-8k", "{dir}/copied"],
         repaired: &["cp", "-r", "{dir}/archive-8k", "{dir}/copied"],
         setup: &[Setup::Tree("tree-8k", 8000, FILE_BYTES), Setup::Archive("archive-8k", 8000, FILE_BYTES)],
-        before: &[Before::WarmTree("tree-8k"), Before::Warm("archive-8k"), Before::Remove("copied")],
+        before: &[Before::Warm("tree-8k"), Before::Warm("archive-8k"), Before::Remove("copied")],
         ..MANY_FILES
     },
 ];

@@ -104,7 +104,7 @@ pub(super) const CASES: &[Case] = &[
             Setup::Tree("tree", 20_000, 300),
             Setup::Archive("archive", 20_000, 300),
         ],
-        before: &[DATA_WARM, Before::WarmTree("tree"), Before::Warm("archive")],
+        before: &[DATA_WARM, Before::Warm("tree"), Before::Warm("archive")],
         needs: &[Need::Compiler],
         ..Case::EMPTY
     },

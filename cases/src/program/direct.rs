@@ -69,7 +69,9 @@ fn open(path: &str) -> Outcome<File> {
 
 /// Whole pieces in the file, at least one.
 fn pieces(file: &File, bytes: usize) -> Outcome<u64> {
-    let pieces = file.metadata().map_err(failed("examine the file"))?.len() / bytes.max(1) as u64;
+    // The size of a block device is where it ends, not what its node says.
+    let end = rustix::fs::seek(file, rustix::fs::SeekFrom::End(0)).map_err(|e| failed("seek")(e.into()))?;
+    let pieces = end / bytes.max(1) as u64;
     if pieces == 0 { Err(Problem::refused("the file is shorter than one request")) } else { Ok(pieces) }
 }
 

@@ -6,11 +6,13 @@ mod direct;
 mod files;
 mod mapped;
 mod memory;
+mod paced;
 mod plain;
 mod seek;
 mod threads;
 mod truth;
 
+use std::path::Path;
 use std::str::FromStr;
 
 use iowhy_core::problem::Problem;
@@ -28,6 +30,15 @@ const SEED: u64 = 1999;
 pub fn run(words: &[&str]) -> Outcome<()> {
     if let ["truth", kind, dir, number] = words {
         return truth::run(kind, dir, n(number)?);
+    }
+    if let ["paced", kind, dir, number] = words {
+        return paced::run(kind, dir, n(number)?);
+    }
+    if let ["within", group, rest @ ..] = words {
+        // Of the group, this process and what it starts.
+        std::fs::write(Path::new(group).join("cgroup.procs"), "0")
+            .map_err(failed("enter the control group"))?;
+        return run(rest);
     }
     let number = match words {
         ["read", file, bytes, passes, advice] => {

@@ -22,16 +22,21 @@ use rustix::fs::OFlags;
 use super::{Outcome, failed};
 
 /// Past the page cache.
-const O_DIRECT: i32 = OFlags::DIRECT.bits() as i32;
+pub(super) const O_DIRECT: i32 = OFlags::DIRECT.bits() as i32;
 
 /// What was done.
 #[derive(Default)]
-struct Count {
+pub(super) struct Count {
     files: BTreeMap<PathBuf, [u64; 5]>,
     failed_opens: u64,
 }
 
 impl Count {
+    /// Opens, reads, bytes read, writes and bytes written of one file.
+    pub(super) fn of(path: PathBuf, counts: [u64; 5]) -> Count {
+        Count { files: BTreeMap::from([(path, counts)]), failed_opens: 0 }
+    }
+
     fn open(&mut self, path: &Path) -> Outcome<File> {
         let file = File::open(path).map_err(failed("open a file"))?;
         self.files.entry(path.to_owned()).or_default()[0] += 1;
@@ -54,7 +59,7 @@ impl Count {
         Ok(())
     }
 
-    fn add(&mut self, other: Count) {
+    pub(super) fn add(&mut self, other: Count) {
         self.failed_opens += other.failed_opens;
         for (path, counts) in other.files {
             let sums = self.files.entry(path).or_default();
@@ -63,7 +68,7 @@ impl Count {
     }
 
     /// Prints the counts as JSON; names of files that the tests make need no escapes.
-    fn print(&self) {
+    pub(super) fn print(&self) {
         let file = |(path, counts): (&PathBuf, &[u64; 5])| format!("\"{}\": {counts:?}", path.display());
         let files: Vec<String> = self.files.iter().map(file).collect();
         println!("{{\"files\": {{{}}}, \"failed_opens\": {}}}", files.join(", "), self.failed_opens);
@@ -165,6 +170,29 @@ fn crowd(dir: &str, threads: usize) -> Outcome<Count> {
     Ok(all)
 }
 
+/// Children that only write 10 bytes and end, each waited for.
+fn forks(dir: &str, children: u64) -> Outcome<Count> {
+    let path = made(dir, "forks")?;
+    let mut options = OpenOptions::new();
+    let file = options.append(true).open(&path).map_err(failed("open a file"))?;
+    for _ in 0..children {
+        // SAFETY: this process has one thread, and the child makes two system calls on memory that was there before.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: the descriptor and the bytes are those of the parent.
+            unsafe {
+                libc::write(file.as_raw_fd(), b"0123456789".as_ptr().cast(), 10);
+                libc::_exit(0)
+            }
+        }
+        // SAFETY: no address is given.
+        if child < 0 || unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } != child {
+            return Err(failed("start a child")(std::io::Error::last_os_error()));
+        }
+    }
+    Ok(Count::of(path, [2, 0, 0, 1 + children, 65_536 + 10 * children]))
+}
+
 /// Many files, each written and read once. The sums of all of them stand under the name of the directory.
 fn many(dir: &str, files: u64) -> Outcome<Count> {
     let mut sums = [0; 5];
@@ -257,6 +285,7 @@ pub(super) fn run(kind: &str, dir: &str, number: u64) -> Outcome<()> {
         "children" => children(dir, number),
         "child" => child(Path::new(dir)),
         "crowd" => crowd(dir, number as usize),
+        "forks" => forks(dir, number),
         "many" => many(dir, number),
         _ => return Err(Problem::refused(format!("no program counts `{kind}`"))),
     }?

@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 
 use serde::{Deserialize, Serialize};
 
+use crate::estimate::Estimate;
+
 /// Calls the macro `$then` with the list of findings: variant, folder in `iowhy-diagnose`, identifier, and whether it can be
 /// repaired in the I/O path. The last three describe a program without such a cause.
 #[macro_export]
@@ -96,14 +98,14 @@ macro_rules! finding_ids {
 
 with_findings!(finding_ids);
 
-/// Old wall time over new wall time if the advice is followed.
+/// Old wall time over new wall time with a change that was calibrated: what a [`Prediction`] leaves, as a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gain {
     /// The most likely value.
     pub predicted: f64,
-    /// Lower end of the interval: the gain of a poor repair.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end: the gain without the whole cost.
+    /// Upper end.
     pub high: f64,
     /// Whether the interval is open above: nearly all of the run may go away, and the remainder is unknown.
     #[serde(default)]
@@ -111,22 +113,64 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// The greatest gain that is predicted as a number. It leaves 0.8 % of a run for start, end and the bytes themselves,
+    /// The greatest gain that is told as a number. It leaves 0.8 % of a run for start, end and the bytes themselves,
     /// whose time was not visible. Repaired cases of the purest causes keep 0.2 to 1 %.
     pub const MAX: f64 = 125.0;
 
-    /// The gain from saving part of the wall time: at least 1, at most [`Gain::MAX`], open above where the upper end would
-    /// be greater.
-    pub fn from_saved_time(wall: f64, low: f64, predicted: f64, high: f64) -> Gain {
-        let least = 1.0 / Gain::MAX;
-        let left = |saved: f64| (1.0 - saved / wall).clamp(least, 1.0);
-        let gain = |saved: f64| 1.0 / left(saved);
-        Gain { predicted: gain(predicted), low: gain(low), high: gain(high), open_above: left(high) <= least }
+    /// The gain that leaves these shares of the wall time, 0 to 1: the likely one, the least and the most. At most
+    /// [`Gain::MAX`], and open above where the upper end would be greater.
+    pub fn from_remaining(likely: f64, least: f64, most: f64) -> Gain {
+        let gain = |left: f64| 1.0 / left.max(1.0 / Gain::MAX);
+        let open_above = least <= 1.0 / Gain::MAX;
+        Gain { predicted: gain(likely), low: gain(most), high: gain(least), open_above }
+    }
+
+    /// The bound of a gain: all that could be taken away of this wall time is gone. `None`: nearly all of it could.
+    pub fn at_most(wall_ns: f64, removable_ns: f64) -> Option<f64> {
+        let left = if wall_ns > 0.0 { (1.0 - removable_ns / wall_ns).min(1.0) } else { 1.0 };
+        (left > 1.0 / Gain::MAX).then(|| 1.0 / left)
     }
 
     /// Whether a measured gain, with the interval `low` to `high`, agrees with the prediction.
     pub fn meets(&self, low: f64, high: f64) -> bool {
         low <= high && high >= self.low && (self.open_above || low <= self.high)
+    }
+}
+
+/// What a change leaves of the wall time: a part of the run's own calls was repeated on this machine, without and with the
+/// change, in turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Prediction {
+    /// The change, in a few words.
+    pub how: String,
+    /// Wall time that remains of the run. Its short end is the time without any of the program's own code around calls that go
+    /// away; how much of that code goes with them is in no call.
+    pub remaining: Estimate,
+    /// Wall time of the run without the observer, in nanoseconds.
+    pub wall_ns: f64,
+    /// Calls of one repetition.
+    pub calls: u64,
+    /// Time of the repeated calls over the time that they took in the program; 1 is the same.
+    pub fidelity: Estimate,
+    /// The same change in other sizes, where its user chooses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<PredictedChoice>,
+}
+
+/// One size of a change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PredictedChoice {
+    /// The size, in a few words: `10 records`.
+    pub size: String,
+    /// As [`Prediction::remaining`].
+    pub remaining: Estimate,
+}
+
+impl Prediction {
+    /// The gain of a run of this wall time.
+    pub fn gain(&self, wall_ns: f64) -> Gain {
+        let Estimate { value, low, high, .. } = self.remaining;
+        Gain::from_remaining(value / wall_ns, low / wall_ns, high / wall_ns)
     }
 }
 
@@ -211,8 +255,19 @@ pub struct Finding {
     /// The same in the terms of the well-known program that has this cause; absent where none was recognised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_program: Option<ProgramAdvice>,
-    /// The gain of the change; `None` where it cannot be predicted.
+    /// The gain of the change by its prediction; absent where nothing was repeated.
     pub gain: Option<Gain>,
+    /// Old wall time over new without all the time in calls, faults and waits that the account gives to what the change could take
+    /// away, by the upper end of samples, and with the rest unchanged (Amdahl's law). No prediction: a change that also spares
+    /// the program's own code can gain more. Absent where nearly all of the run could go, or the account does not tell.
+    #[serde(default)]
+    pub gain_rest_unchanged: Option<f64>,
+    /// The calibrated prediction behind the gain; absent where nothing was repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction: Option<Prediction>,
+    /// Why nothing was repeated for this finding, as the end of a sentence; absent where that was not wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_calibrated: Option<String>,
     /// No cause was found, but there may be one: the run waits for storage, was partly unseen, or was too short. `healthy`
     /// would claim more than is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -242,16 +297,23 @@ mod tests {
     }
 
     #[test]
-    fn saving_half_of_the_wall_time_doubles_the_speed() {
-        let gain = Gain::from_saved_time(10.0, 0.0, 5.0, 8.0);
+    fn half_of_the_wall_time_is_twice_the_speed() {
+        let gain = Gain::from_remaining(0.5, 0.2, 1.0);
         assert_eq!((gain.low, gain.predicted), (1.0, 2.0));
         assert!((gain.high - 5.0).abs() < 1e-9 && !gain.open_above);
         assert!(gain.meets(4.0, 6.0) && !gain.meets(5.5, 6.0) && !gain.meets(0.5, 0.9));
     }
 
     #[test]
+    fn a_bound_is_what_is_left_without_all_that_could_go() {
+        assert_eq!(Gain::at_most(10.0, 5.0), Some(2.0));
+        assert_eq!([Gain::at_most(10.0, 9.95), Gain::at_most(10.0, 12.0)], [None, None]);
+        assert_eq!([Gain::at_most(10.0, 0.0), Gain::at_most(0.0, 0.0)], [Some(1.0), Some(1.0)]);
+    }
+
+    #[test]
     fn the_interval_is_open_above_where_nearly_all_may_go() {
-        let gain = Gain::from_saved_time(10.0, 5.0, 9.0, 10.0);
+        let gain = Gain::from_remaining(0.1, 0.0, 0.5);
         assert_eq!((gain.high, gain.open_above), (Gain::MAX, true));
         assert!(gain.meets(300.0, 400.0) && !gain.meets(1.0, 1.9));
     }

@@ -63,6 +63,23 @@ impl Histogram {
         Histogram::default()
     }
 
+    /// The histogram with these counts, a bucket each in their order, and the exact sum and ends that somebody else kept. Ends that
+    /// lie outside the outermost buckets, because they were read a moment before or after the counts, are moved to them.
+    pub fn from_counts(counts: &[u64], sum_ns: u64, min_ns: u64, max_ns: u64) -> Self {
+        let mut histogram = Histogram::new();
+        for (bucket, count) in counts.iter().enumerate().take(BUCKETS).filter(|(_, count)| **count > 0) {
+            histogram.buckets.get_or_insert_with(no_values)[bucket] = *count;
+            histogram.count += count;
+        }
+        let ends = (histogram.buckets().next(), histogram.buckets().last());
+        if let (Some(first), Some(last)) = ends {
+            histogram.sum_ns = sum_ns;
+            histogram.min_ns = min_ns.clamp(first.low_ns, first.high_ns);
+            histogram.max_ns = max_ns.clamp(last.low_ns, last.high_ns).max(histogram.min_ns);
+        }
+        histogram
+    }
+
     /// Records one latency. The first call allocates: see [`Histogram::reserve`].
     #[inline]
     pub fn record(&mut self, ns: u64) {
@@ -353,6 +370,21 @@ mod tests {
             assert_ne!(damaged, text);
             assert!(serde_json::from_str::<Histogram>(&damaged).is_err(), "{damaged}");
         }
+    }
+
+    #[test]
+    fn counts_of_others_give_the_histogram_that_recording_gives() {
+        let values = [0, 5, 127, 128, 300, 1_000_000, (1 << 40) - 1, 1 << 40, u64::MAX / 4];
+        let mut counts = vec![0; BUCKETS];
+        values.iter().for_each(|value| counts[index(*value).min(LAST)] += 1);
+        let recorded = of(&values);
+        let given = Histogram::from_counts(&counts, recorded.sum_ns(), 0, u64::MAX / 4);
+        assert_eq!(given, recorded);
+        // Read a moment apart: the ends are within the outermost buckets, so that the file form is taken back.
+        let late = Histogram::from_counts(&counts[..300], 9, 400, 2);
+        let text = serde_json::to_string(&late).unwrap();
+        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), late);
+        assert_eq!(Histogram::from_counts(&[0; 4], 7, 1, 2), Histogram::new());
     }
 
     proptest! {

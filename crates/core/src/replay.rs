@@ -46,6 +46,8 @@ pub struct Room {
     pub file_system: u64,
     /// Bytes that may still be written.
     pub free_bytes: u64,
+    /// Replays whose scratch files are there at the same time.
+    pub replays: u64,
 }
 
 /// One of the groups of [`Placed::inside`].
@@ -231,6 +233,19 @@ impl Plan {
             _ => u64::from(a.count),
         };
         self.actions().map(of).sum()
+    }
+
+    /// System calls per pass: a page that is touched in a mapping that stays takes none, a mapping that comes and goes takes two.
+    pub fn system_calls(&self) -> u64 {
+        let of = |a: &Action| match a.op {
+            Op::TouchPages | Op::TouchLines => 0,
+            Op::MapReadUnmap { .. } | Op::MmapAnon { .. } => 2 * u64::from(a.count),
+            _ => u64::from(a.count),
+        };
+        match self.tree {
+            Some(_) => self.calls(),
+            None => self.actions().map(of).sum(),
+        }
     }
 
     /// Bytes per pass in calls that `pick` selects.

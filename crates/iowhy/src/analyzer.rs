@@ -3,7 +3,7 @@
 //! The one place of the facade that knows where those come from; commands, record and screens use what is here.
 //! What may not enter: arithmetic of its own, text of its own.
 
-use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::finding::{Finding, FindingId, Prediction};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::{Profile, StackTime, State};
 use iowhy_diagnose::account::{Account, account};
@@ -67,6 +67,19 @@ impl Analyzer {
     pub fn explain(&self, profile: &Profile, model: Option<&StackModel>) -> Explained {
         let account = self.account(profile);
         let findings = findings::judge(&Facts::new(profile, &account, model));
+        Explained { account, findings }
+    }
+
+    /// The same explanation where the gains of findings were calibrated.
+    pub fn predicted(
+        &self,
+        profile: &Profile,
+        model: Option<&StackModel>,
+        explained: Explained,
+        predictions: &[(FindingId, Prediction)],
+    ) -> Explained {
+        let account = explained.account;
+        let findings = findings::judge(&Facts::new(profile, &account, model).with(predictions));
         Explained { account, findings }
     }
 }

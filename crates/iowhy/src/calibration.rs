@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::environment::Environment;
 use iowhy_core::estimate::Unit;
-use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
+use iowhy_core::saved_model::SavedModel;
 use iowhy_core::warning::Warning;
 use iowhy_path::analysis::{self, Analysis};
 use iowhy_path::plan::{PathPlan, plan};
+use iowhy_path::saved::saved_model;
 use iowhy_path::targets::calibration_targets;
 use iowhy_probe::campaign::{self, Cell, Effort, Outcome};
 use iowhy_probe::target::{self, Needs, Target};
@@ -21,7 +22,7 @@ use crate::record::RulerRecord;
 use crate::{ruler, targets};
 
 /// Rounds that the time is divided by; fewer give wide intervals, more give short slices.
-pub(crate) const ROUNDS: u32 = 11;
+pub(crate) const ROUNDS: u32 = 9;
 /// Rounds that run even where a slow path exceeds the time.
 pub(crate) const MIN_ROUNDS: u32 = 5;
 /// A smaller file says nothing about a device.
@@ -36,7 +37,7 @@ pub(crate) fn measure_host(
     seed: u64,
     progress: &Progress,
     warnings: &mut Vec<Warning>,
-) -> Result<StackModel, Problem> {
+) -> Result<SavedModel, Problem> {
     interrupt::install();
     let target = readable_target(".", sweep::DEFAULT_REGION_BYTES, progress, warnings)?;
     let below = calibration_targets(&target)?;
@@ -45,7 +46,8 @@ pub(crate) fn measure_host(
     fit_slices(&mut plan, budget);
     let effort = Effort { min_rounds: MIN_ROUNDS, max_rounds: ROUNDS, time: budget, precision: 0.0, seed };
     let outcome = campaign::run(&plan.cells, effort, &mut |p| progress.at(p.share, p.remaining, p.cell));
-    analyse(&plan, &outcome, &target, &ruler, seed).model.ok_or_else(|| {
+    let model = analyse(&plan, &outcome, &target, &ruler, seed).model;
+    model.map(|model| saved_model(&plan, &outcome, model)).ok_or_else(|| {
         Problem::failed("this machine has no model: too little was measured")
             .hint("`iowhy --save-model FILE` with a longer `--time`, then `--machine FILE`")
     })
@@ -90,8 +92,8 @@ pub(crate) fn fit_slices(plan: &mut PathPlan<'_>, left: Duration) {
     }
 }
 
-/// Longer slices than this many times the planned ones make the run longer and the intervals hardly narrower.
-const MAX_STRETCH: f64 = 2.2;
+/// Longer slices than the planned ones make the intervals hardly narrower; more rounds of the widest ones do.
+const MAX_STRETCH: f64 = 1.0;
 
 /// The fit, the limits and the methods of measured cells.
 pub(crate) fn analyse(
@@ -119,45 +121,59 @@ fn context<'a>(
     }
 }
 
-/// Measures the cells of borderline limits further, until these are decided, cannot be decided by more rounds, or the time
-/// is over. Says whether anything was added to the outcome, which began at `begun`.
-pub(crate) fn decide_limits(
-    plan: &PathPlan<'_>,
-    outcome: &mut Outcome,
-    analysis: &Analysis,
-    (target, ruler, seed): (&Target, &RulerRecord, u64),
-    (begun, until): (Instant, Instant),
-    progress: &Progress,
-) -> bool {
-    let environment = environment::environment(target);
-    let context = context(target, &environment, ruler, seed);
-    let mut open = analysis.limits.as_ref().map_or_else(Vec::new, |limits| limits.open.clone());
-    let mut rounds = 0;
-    while !open.is_empty() && rounds < MAX_FURTHER_ROUNDS && !interrupt::requested() {
-        let indexes = plan.deciding(&open);
-        let cells: Vec<Cell<'_>> = indexes.iter().map(|index| plan.cells[*index].clone()).collect();
-        let left = until.saturating_duration_since(Instant::now());
-        // Virtual time takes none.
-        if target.script().is_none() && left < round_time(&cells) {
-            break;
-        }
-        let effort = Effort {
-            min_rounds: 1,
-            max_rounds: 1,
-            time: left,
-            precision: 0.0,
-            seed: seed + u64::from(rounds),
-        };
-        let after = begun.elapsed();
-        let more = campaign::run(&cells, effort, &mut |p| {
-            progress.at(1.0, until.saturating_duration_since(Instant::now()), p.cell);
+/// Rounds that follow those of the whole plan: of the cells whose limits are borderline, then of those whose accounts have
+/// wide intervals.
+pub(crate) struct FurtherRounds<'a> {
+    pub(crate) plan: &'a PathPlan<'a>,
+    pub(crate) target: &'a Target,
+    pub(crate) ruler: &'a RulerRecord,
+    pub(crate) seed: u64,
+    /// When the first round of the outcome began, and when the last one must have ended.
+    pub(crate) between: (Instant, Instant),
+    pub(crate) progress: &'a Progress,
+}
+
+impl FurtherRounds<'_> {
+    /// Measures until limits are decided and intervals narrow, more rounds cannot help, or the time is over. Says whether
+    /// anything was added to the outcome.
+    pub(crate) fn measure(&self, outcome: &mut Outcome, analysis: &Analysis) -> bool {
+        let environment = environment::environment(self.target);
+        let context = context(self.target, &environment, self.ruler, self.seed);
+        let before = outcome.samples();
+        self.while_open(outcome, |outcome| {
+            let limits = analysis::limits(self.plan, outcome, &context, analysis.model.as_ref());
+            self.plan.deciding(&limits.map_or_else(Vec::new, |limits| limits.open))
         });
-        outcome.append(&indexes, more, after);
-        rounds += 1;
-        let limits = analysis::limits(plan, outcome, &context, analysis.model.as_ref());
-        open = limits.map_or_else(Vec::new, |limits| limits.open);
+        // Virtual time takes none: nothing would end it.
+        if self.target.script().is_none() {
+            self.while_open(outcome, |outcome| {
+                self.plan.explaining(&analysis::imprecise(self.plan, outcome, &context))
+            });
+        }
+        outcome.samples() > before
     }
-    rounds > 0
+
+    /// Rounds of the cells that `open` names, asked anew after each.
+    fn while_open(&self, outcome: &mut Outcome, open: impl Fn(&Outcome) -> Vec<usize>) {
+        let (begun, until) = self.between;
+        for round in 0..MAX_FURTHER_ROUNDS {
+            let indexes = open(outcome);
+            let cells: Vec<Cell<'_>> = indexes.iter().map(|index| self.plan.cells[*index].clone()).collect();
+            let left = until.saturating_duration_since(Instant::now());
+            // Virtual time takes none.
+            let in_time = self.target.script().is_some() || left >= round_time(&cells);
+            if cells.is_empty() || !in_time || interrupt::requested() {
+                return;
+            }
+            let seed = self.seed + u64::from(round);
+            let effort = Effort { min_rounds: 1, max_rounds: 1, time: left, precision: 0.0, seed };
+            let after = begun.elapsed();
+            let more = campaign::run(&cells, effort, &mut |p| {
+                self.progress.at(1.0, until.saturating_duration_since(Instant::now()), p.cell);
+            });
+            outcome.append(&indexes, more, after);
+        }
+    }
 }
 
 /// What a round of these cells takes, preparation included.
@@ -165,7 +181,7 @@ fn round_time(cells: &[Cell<'_>]) -> Duration {
     cells.iter().map(|cell| cell.bounds.wall).sum::<Duration>().div_f64(MEASURING_SHARE)
 }
 
-/// Rounds that a borderline limit gets at most.
+/// Rounds that borderline limits, and then wide intervals, get at most.
 const MAX_FURTHER_ROUNDS: u32 = 100;
 /// Part of a round that is measured; the rest prepares slices (threads, mappings, cache state).
 const MEASURING_SHARE: f64 = 0.6;

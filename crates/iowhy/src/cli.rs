@@ -5,9 +5,11 @@
 pub mod bench;
 mod classic;
 mod doctor;
+mod machine;
 pub mod mrc;
 mod prove;
 mod records;
+mod replay;
 mod sim;
 mod stripe;
 mod trace;
@@ -15,6 +17,7 @@ pub mod tree;
 pub mod usage;
 pub mod value;
 mod watch;
+mod when;
 
 use std::path::PathBuf;
 
@@ -25,14 +28,17 @@ use crate::record::Kind;
 pub use bench::BenchArgs;
 pub use classic::{ClassicArgs, Experiments};
 pub use doctor::{DoctorArgs, Wish};
+pub use machine::MachineArgs;
 pub use mrc::{MrcArgs, MrcOnly};
 pub use prove::ProveArgs;
-pub use records::{CompareArgs, ExportArgs, ExportFormat, FailOn, HistoryArgs, ReportArgs};
+pub use records::{CompareArgs, ExportArgs, ExportFormat, FailOn, HistoryArgs, MergeArgs, ReportArgs};
+pub use replay::ReplayArgs;
 pub use sim::{MachineArg, MachineOrList, SimArgs, WorkloadArg, WorkloadOrList};
 pub use stripe::{LayoutOf, Proofs, StripeAction, StripeAdviseArgs, StripeArgs, StripeLintArgs};
 pub use trace::{TraceAction, TraceArgs, TraceConvertArgs, TraceHeadArgs, TraceInputArgs};
 pub use tree::TreeArgs;
 pub use watch::{AttachArgs, PathArgs, SightArgs, WatchArgs};
+pub use when::When;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -41,6 +47,9 @@ Examples:
                                  the same, with all data as JSON
   sudo iowhy attach 1234 --time 10s
                                  the same for a running process
+  sudo iowhy attach 1234 --when 'sync>50ms'
+                                 wait for a slow sync, and say what it waited for
+  sudo iowhy --all --time 10s    the whole machine: who waits for what, caused by whom
   iowhy explain sync-per-write   what a finding means
   iowhy                          I/O path of the current directory
   iowhy /data/big.bin            the same for a file (read only)
@@ -56,6 +65,7 @@ Exit codes: 0 done, 1 measured but something failed, 2 usage error or refused.
 const USAGE: &str = "\
 iowhy [OPTIONS] -- CMD [ARG]...
        iowhy [OPTIONS] [PATH]
+       iowhy [OPTIONS] --all
        iowhy COMMAND";
 
 /// Where the time goes between a program's read or write and the disk, what limits it, and what would help.
@@ -73,6 +83,10 @@ pub struct Cli {
     /// Options of `iowhy -- CMD`.
     #[command(flatten)]
     pub watch: WatchArgs,
+
+    /// Options of `iowhy --all`.
+    #[command(flatten)]
+    pub machine: MachineArgs,
 
     /// A subcommand.
     #[command(subcommand)]
@@ -110,13 +124,19 @@ pub enum Command {
     /// Test the advice: replay a recorded run unchanged and repaired, and measure the gain of each repair
     Prove(ProveArgs),
 
+    /// How the recorded I/O of a program would do on other file systems or disks: no program is needed
+    Replay(ReplayArgs),
+
     /// Did a change help? Compare two records, before and after
     Compare(CompareArgs),
+
+    /// One account over the ranks of a parallel job: spread, stragglers, findings by how many ranks have them
+    Merge(MergeArgs),
 
     /// List the records saved with `--save-as NAME`
     History(HistoryArgs),
 
-    /// Export a record: CSV of any table, fio's JSON, a fio job file
+    /// Export a record: CSV of any table, OpenMetrics, fio's JSON, a fio job file
     Export(ExportArgs),
 
     /// Rights of this user, and settings under PATH that cost performance or hide data

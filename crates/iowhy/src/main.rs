@@ -10,7 +10,7 @@ use iowhy::cli::{Cli, ColorWhen, Command, PathArgs, WatchArgs, usage};
 use iowhy::command;
 use iowhy::ending::Ending;
 use iowhy::output::{complain, complain_hint, complain_usage, print};
-use iowhy::{proof, run_as};
+use iowhy::{proof, rank, run_as};
 use iowhy_core::nearest::nearest;
 use iowhy_core::problem::Problem;
 use iowhy_core::text::{acts, visible};
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     if let Some(served) = proof::serve() {
         return Ending::leave(served.map(|()| Ending::done()));
     }
-    let cli = match Cli::try_parse() {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
@@ -31,29 +31,43 @@ fn main() -> ExitCode {
         ColorWhen::Never => anstream::ColorChoice::Never.write_global(),
     }
     command::put_back_left(&cli.output);
-    Ending::leave(run(&cli))
+    let ended = run_as::decide(user(&cli), cli.output.as_root).and_then(|()| rank::decide(&mut cli));
+    Ending::leave(ended.and_then(|()| run(&cli)))
 }
 
 /// Runs the command. Options of another command are refused by name.
 fn run(cli: &Cli) -> Result<Ending, Problem> {
-    run_as::decide(user(cli), cli.output.as_root)?;
     let stray = |name: &str| {
         Err(Problem::refused(format!("{name} belongs to `iowhy -- CMD`, and no program is given"))
             .hint(format!("give the program after `--`: `iowhy {name} ... -- CMD ARG...`")))
     };
-    match (&cli.command, cli.watch.first_given()) {
+    if let (Some(name), false) = (cli.machine.given(), cli.command.is_some()) {
+        let program = cli.watch.first_given().or_else(|| (!cli.watch.program.is_empty()).then_some("CMD"));
+        if let Some(other) = program {
+            return Err(Problem::refused(format!("{other} has no meaning with `{name}`"))
+                .hint(format!("`sudo iowhy {name}` watches the whole machine; `iowhy -- CMD` one program")));
+        }
+        return command::whole_machine::run(&cli.machine, &cli.path, &cli.output);
+    }
+    let given = cli.watch.first_given().or_else(|| cli.machine.given());
+    match (&cli.command, given) {
         (Some(command), given) if given.is_some() || cli.path != PathArgs::default() => {
             Err(misplaced(command, cli.path.first_given().or(given).unwrap_or("an option")))
         }
         (Some(Command::Bench(args)), _) => command::bench::run(args, &cli.output),
-        (Some(Command::Attach(args)), _) => command::attach::run(args, &cli.output),
+        (Some(Command::Attach(args)), _) => match &args.when {
+            Some(when) => command::tails::run(args, when, &cli.output),
+            None => command::attach::run(args, &cli.output),
+        },
         (Some(Command::Explain(args)), _) => command::explain::run(args, &cli.output),
         (Some(Command::Mrc(args)), _) => command::mrc::run(args, &cli.output),
         (Some(Command::Trace(args)), _) => command::trace::run(args, &cli.output),
         (Some(Command::Sim(args)), _) => command::sim::run(args, &cli.output),
         (Some(Command::Tree(args)), _) => command::tree::run(args, &cli.output),
         (Some(Command::Prove(args)), _) => command::prove::run(args, &cli.output),
+        (Some(Command::Replay(args)), _) => command::replay::run(args, &cli.output),
         (Some(Command::Compare(args)), _) => command::compare::run(args, &cli.output),
+        (Some(Command::Merge(args)), _) => command::merge::run(args, &cli.output),
         (Some(Command::History(args)), _) => command::history::run(args, &cli.output),
         (Some(Command::Export(args)), _) => command::export::run(args, &cli.output),
         (Some(Command::Doctor(args)), _) => command::doctor::run(args, &cli.output),
@@ -79,6 +93,7 @@ fn run(cli: &Cli) -> Result<Ending, Problem> {
 fn user(cli: &Cli) -> Option<&str> {
     match &cli.command {
         Some(Command::Prove(args)) => args.user.as_deref(),
+        Some(Command::Replay(args)) => args.user.as_deref(),
         Some(_) => None,
         None => cli.watch.user.as_deref().filter(|_| !cli.watch.program.is_empty()),
     }
@@ -95,7 +110,9 @@ fn misplaced(command: &Command, what: &str) -> Problem {
         Command::Sim(_) => ("sim", "iowhy sim [OPTIONS]"),
         Command::Tree(_) => ("tree", "iowhy tree [OPTIONS] [DIR]"),
         Command::Prove(_) => ("prove", "iowhy prove [OPTIONS] RECORD"),
+        Command::Replay(_) => ("replay", "iowhy replay RECORD --on DIR,DIR"),
         Command::Compare(_) => ("compare", "iowhy compare [OPTIONS] BEFORE AFTER"),
+        Command::Merge(_) => ("merge", "iowhy merge [OPTIONS] RECORD..."),
         Command::History(_) => ("history", "iowhy history [OPTIONS] [PATH]..."),
         Command::Export(_) => ("export", "iowhy export [OPTIONS] RECORD"),
         Command::Doctor(_) => ("doctor", "iowhy doctor [OPTIONS] [PATH]"),

@@ -16,6 +16,8 @@ use crate::flamegraph;
 use crate::machine;
 use crate::output::spare_inputs;
 use crate::pending::Pending;
+use crate::prediction::{Calibrate, calibrated};
+use crate::rank;
 use crate::record::watch::{Invocation, RanAs, WatchRecord, record};
 use crate::shell;
 
@@ -26,6 +28,7 @@ pub(crate) struct Observation {
     tier: Tier,
     count_calls: bool,
     record_calls: bool,
+    calibrate: bool,
     flamegraph: Option<Pending>,
 }
 
@@ -55,20 +58,23 @@ impl Observation {
             None => None,
         };
         let (meaning, count_calls) = (Analyzer::new(), !args.no_counts);
-        Ok(Observation { meaning, model, tier, count_calls, record_calls, flamegraph })
+        // A proof repeats all of the calls.
+        let calibrate = !args.no_calibrate && !prove;
+        Ok(Observation { meaning, model, tier, count_calls, record_calls, calibrate, flamegraph })
     }
 
-    /// Watches to the end.
+    /// Watches to the end. `begun` is called when everything that follows is seen.
     ///
     /// # Errors
     /// Those of [`session::watch`].
-    pub(crate) fn watch(&self, subject: &Subject) -> Result<Profile, Refusal> {
+    pub(crate) fn watch(&self, subject: &Subject, begun: &dyn Fn()) -> Result<Profile, Refusal> {
         let on_path = |kernel: &[&str]| self.meaning.on_path(kernel);
         let options = Options {
             on_path: &on_path,
             tier: self.tier,
             count_calls: self.count_calls,
             record_calls: self.record_calls,
+            begun,
         };
         session::watch(subject, &options)
     }
@@ -79,8 +85,13 @@ impl Observation {
         profile: Profile,
         subject: String,
         ran_as: Option<RanAs>,
+        calibrate: Calibrate,
+        quiet: bool,
     ) -> (WatchRecord, Result<(), Problem>) {
-        let explained = self.meaning.explain(&profile, self.model.as_ref());
+        let model = self.model.as_ref();
+        let explained = self.meaning.explain(&profile, model);
+        let calibrate = if self.calibrate { calibrate } else { Calibrate::No };
+        let explained = calibrated(&self.meaning, &profile, model, explained, calibrate, quiet);
         let written = match self.flamegraph {
             Some(pending) => {
                 let waits_for = |stack: &StackTime| {
@@ -118,6 +129,7 @@ pub(crate) fn invocation(subject: String, ran_as: Option<RanAs>) -> Invocation {
         command: shell::line(std::env::args_os()),
         subject,
         ran_as,
+        rank: rank::own().cloned(),
         environment: machine::here(),
         warnings: Vec::new(),
     }

@@ -317,6 +317,11 @@ pub fn complain_hint(hint: &str) {
     say(&format!("{cyan}hint:{cyan:#} {}", visible(hint)));
 }
 
+/// Prints a fact on stderr.
+pub fn note(fact: &str) {
+    say(&visible(fact));
+}
+
 /// Prints what is about to be destroyed on stderr.
 pub fn announce(destruction: &str) {
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));

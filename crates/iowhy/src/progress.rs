@@ -72,16 +72,20 @@ pub struct Countdown {
 const TICK: Duration = Duration::from_millis(200);
 
 impl Countdown {
-    /// Starts it; nothing happens where nobody could see it. Without a limit it says once how to end.
+    /// Starts it; nothing happens where nobody could see it. Without a limit it says once how to end, also to a program: that
+    /// can wait for the line.
     pub fn start(limit: Option<Duration>, doing: &str, quiet: bool) -> Countdown {
         let nothing = Countdown { stop: None, thread: None };
-        if quiet || !std::io::stderr().is_terminal() {
+        if quiet {
             return nothing;
         }
         let Some(limit) = limit.filter(|limit| !limit.is_zero()) else {
             anstream::eprintln!("{doing}; Ctrl-C ends it and prints the report");
             return nothing;
         };
+        if !std::io::stderr().is_terminal() {
+            return nothing;
+        }
         let (stop, stopped) = mpsc::channel();
         let doing = doing.to_owned();
         let run = move || {

@@ -8,6 +8,12 @@ pub fn monotonic_ns() -> u64 {
     read_ns(ClockId::Monotonic)
 }
 
+/// The time of day of a time of [`monotonic_ns`], in nanoseconds since 1970, by the clock as it is now.
+pub fn unix_ns(monotonic: u64) -> u64 {
+    let passed = monotonic_ns().saturating_sub(monotonic);
+    read_ns(ClockId::Realtime).saturating_sub(passed)
+}
+
 /// CPU time of the calling thread so far, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read_ns(ClockId::ThreadCPUTime)

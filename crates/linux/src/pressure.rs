@@ -35,6 +35,8 @@ pub struct AtEnd {
 struct CpuTime {
     busy: u64,
     idle: u64,
+    /// Of `busy`, interrupts.
+    interrupts: u64,
     stolen: u64,
 }
 
@@ -83,6 +85,12 @@ impl Before {
         }
     }
 
+    /// What interrupts and the hypervisor took of all CPUs in between, ns, in whole ticks (proc_stat(5)).
+    pub fn taken_ns(&self, end: &AtEnd) -> u64 {
+        let passed = self.cpu.zip(end.cpu).map(|(before, now)| now.since(before)).unwrap_or_default();
+        passed.interrupts.saturating_add(passed.stolen).saturating_mul(tick_ns())
+    }
+
     /// The pressure in between. `own_cpu_ns` is the CPU time that the program and the watcher used meanwhile. What
     /// only tracepoints tell (the dirty throttle) stays `None`.
     pub fn until(&self, end: &AtEnd, own_cpu_ns: u64) -> Pressure {
@@ -114,6 +122,7 @@ impl CpuTime {
         CpuTime {
             busy: self.busy.saturating_sub(earlier.busy),
             idle: self.idle.saturating_sub(earlier.idle),
+            interrupts: self.interrupts.saturating_sub(earlier.interrupts),
             stolen: self.stolen.saturating_sub(earlier.stolen),
         }
     }
@@ -143,8 +152,9 @@ fn parse(text: &str) -> Option<CpuTime> {
     if fields.len() < 4 {
         return None;
     }
-    let busy = [0, 1, 2, 5, 6].into_iter().map(field).fold(0, u64::saturating_add);
-    Some(CpuTime { busy, idle: field(3).saturating_add(field(4)), stolen: field(7) })
+    let sum = |fields: &[usize]| fields.iter().map(|i| field(*i)).fold(0, u64::saturating_add);
+    let (busy, idle, interrupts) = (sum(&[0, 1, 2, 5, 6]), sum(&[3, 4]), sum(&[5, 6]));
+    Some(CpuTime { busy, idle, interrupts, stolen: field(7) })
 }
 
 /// CPUs that the process may run on.
@@ -167,9 +177,10 @@ mod tests {
 
     #[test]
     fn real_text_is_read() {
-        let told = CpuTime { busy: 51611 + 1 + 14928 + 2 + 325, idle: 201_015 + 2335, stolen: 3831 };
+        let busy = 51611 + 1 + 14928 + 2 + 325;
+        let told = CpuTime { busy, idle: 201_015 + 2335, interrupts: 2 + 325, stolen: 3831 };
         assert_eq!(parse(TEXT), Some(told));
-        assert_eq!(parse("cpu  1 2 3 4\n"), Some(CpuTime { busy: 6, idle: 4, stolen: 0 }));
+        assert_eq!(parse("cpu  1 2 3 4\n"), Some(CpuTime { busy: 6, idle: 4, ..CpuTime::default() }));
         for broken in ["", "cpu", "cpu 1 2 3", "cpu0 1 2 3 4", "cpu a b c d"] {
             assert_eq!(parse(broken), None, "{broken:?}");
         }
@@ -177,7 +188,7 @@ mod tests {
 
     #[test]
     fn others_are_what_is_neither_idle_nor_stolen_nor_ours() {
-        let passed = CpuTime { busy: 60, idle: 30, stolen: 10 };
+        let passed = CpuTime { busy: 60, idle: 30, interrupts: 0, stolen: 10 };
         assert_eq!(passed.others_share(400_000_000, 10_000_000), Some(0.2));
         assert_eq!(passed.others_share(u64::MAX, 10_000_000), Some(0.0));
         assert_eq!(CpuTime { busy: 1, ..CpuTime::default() }.others_share(0, 1), None, "too short to tell");
@@ -188,7 +199,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_share_is_between_nothing_and_all(busy: u64, idle: u64, stolen: u64, own: u64) {
-            if let Some(share) = (CpuTime { busy, idle, stolen }).others_share(own, 10_000_000) {
+            if let Some(share) = (CpuTime { busy, idle, interrupts: 0, stolen }).others_share(own, 10_000_000) {
                 prop_assert!((0.0..=1.0).contains(&share), "{share}");
             }
         }

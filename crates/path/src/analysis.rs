@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use iowhy_core::cell::CellRun;
 use iowhy_core::environment::{Environment, TargetFacts, TargetKind};
 use iowhy_core::estimate::Estimate;
+use iowhy_core::layer::Ledger;
 use iowhy_core::model::StackModel;
 use iowhy_core::summary;
 use iowhy_core::workload::Method;
@@ -14,6 +15,7 @@ use iowhy_probe::target::Target;
 
 use crate::calibration::{CalibrationCell, CalibrationRun};
 use crate::costs::{Costs, Layers, all_rounds, no_costs};
+use crate::cross_check;
 use crate::faster::{self, Faster};
 use crate::fit::{self, Fit, FitOptions, HeldOut};
 use crate::ledger::LedgerContext;
@@ -90,6 +92,26 @@ pub fn limits(
     let bytes = !matches!(context.target.facts.kind, TargetKind::CharDevice | TargetKind::Null);
     bytes.then(|| limit::limits(&Cells { plan, outcome, context }.evidence(model)))
 }
+
+/// Labels of the canonical requests of which a layer has an interval wider than 10 % of the request's time: more rounds of
+/// their cells would make it narrower.
+pub fn imprecise(plan: &PathPlan<'_>, outcome: &Outcome, context: &Context<'_>) -> Vec<&'static str> {
+    let cells = Cells { plan, outcome, context };
+    let facts = &context.target.facts;
+    let wide = |(key, label): &(String, &'static str)| {
+        let run = cells.runs().find(|(run, _)| run.key == *key).map(|(run, _)| run);
+        let layers = run.and_then(|run| cells.local(label, run, facts));
+        layers.is_some_and(|layers| {
+            let whole = layers.ledger.as_ref().map_or(0.0, Ledger::total_ns);
+            layers.estimates.iter().any(|layer| layer.time.high - layer.time.low > PRECISE * whole)
+        })
+    };
+    plan.canonical().into_iter().filter(wide).map(|(_, label)| label).collect()
+}
+
+/// Width of an interval, as a share of the request's time, below which further rounds go to other requests: 5 % to either side,
+/// as in the cross-check.
+const PRECISE: f64 = 2.0 * cross_check::MARGIN;
 
 /// What the calibration cells of `plan` give for splitting the cells `swept` of another plan; `harness` is the cell that
 /// measured the cost of iowhy itself.

@@ -30,8 +30,6 @@ pub enum CalibrationCell {
     RingMemory,
     /// A page of the file with O_DIRECT through io_uring, many in flight; the depth is the workload's.
     DirectDeep,
-    /// A copy from user memory to user memory, without the kernel.
-    Copy,
 }
 
 impl CalibrationCell {
@@ -50,7 +48,6 @@ impl CalibrationCell {
             CalibrationCell::DirectFile => "direct-file",
             CalibrationCell::RingMemory => "ring-memory",
             CalibrationCell::DirectDeep => "direct-deep",
-            CalibrationCell::Copy => "copy",
         }
     }
 

@@ -43,6 +43,8 @@ pub struct Layers {
     pub notes: Vec<String>,
     /// The split in each draw of rounds: the interval of a sum of layers comes from their sums in the draws.
     pub draws: Vec<Ledger>,
+    /// Whether it rests on calibration cells of the request itself (and not on a fit over all cells).
+    pub own_cells: bool,
 }
 
 impl Costs {
@@ -107,7 +109,7 @@ impl Costs {
         // Without a model its notes would speak of fitted costs, and there are none.
         let notes = if self.model.is_some() { split.notes } else { Vec::new() };
         let (estimates, draws) = ledger::estimates(run, &context, &self.draws);
-        Layers { ledger: Some(split.layers), estimates, notes, draws }
+        Layers { ledger: Some(split.layers), estimates, notes, draws, own_cells: false }
     }
 }
 

@@ -19,6 +19,7 @@ pub mod methods;
 pub mod per_request;
 pub mod plan;
 pub mod reconcile;
+pub mod saved;
 pub mod targets;
 pub mod trial;
 

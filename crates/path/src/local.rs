@@ -71,7 +71,7 @@ pub fn layers(
     let estimates =
         if all.len() < stats::MIN_SAMPLES { Vec::new() } else { layer_estimates(&point, &draws, all.len()) };
     notes.extend(together(&row.workload).into_iter().map(str::to_owned));
-    Some(Layers { ledger: Some(point), estimates, notes, draws })
+    Some(Layers { ledger: Some(point), estimates, notes, draws, own_cells: true })
 }
 
 /// Which layers the cells of a request do not tell apart.

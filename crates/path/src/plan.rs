@@ -119,6 +119,24 @@ impl PathPlan<'_> {
         (0..self.cells.len()).filter(|i| self.roles(&self.cells[*i].key).iter().any(decides)).collect()
     }
 
+    /// Indexes of the cells that the accounts of these canonical requests are made of, their own and the shared ones; none
+    /// for requests that have no calibration cells of their own.
+    pub fn explaining(&self, labels: &[&str]) -> Vec<usize> {
+        let calibrated = |label: &str| labels.contains(&label) && self.has_own_cells(label);
+        let explains = |role: &Role| match role {
+            Role::Canonical(label) | Role::Local(label, _) if calibrated(label) => true,
+            Role::Harness
+            | Role::Calibration(CalibrationCell::Syscall | CalibrationCell::EndOfFile)
+            | Role::Local(_, LocalCell::LookUp) => labels.iter().any(|label| self.has_own_cells(label)),
+            _ => false,
+        };
+        (0..self.cells.len()).filter(|i| self.roles(&self.cells[*i].key).iter().any(explains)).collect()
+    }
+
+    fn has_own_cells(&self, label: &str) -> bool {
+        self.roles.values().flatten().any(|role| matches!(role, Role::Local(of, _) if *of == label))
+    }
+
     /// Keys and labels of the canonical requests, in the order of the plan.
     pub fn canonical(&self) -> Vec<(String, &'static str)> {
         let labels = |cell: &Cell<'_>| {
@@ -405,7 +423,8 @@ impl<'a> Builder<'a> {
         let mapped = warm(Method::Mmap, SMALL);
         self.add("mapped-4k", Role::Canonical(MAPPED), 14, mapped, target);
         self.group(&["mapped-4k"], Group::Slices(MAPPED));
-        self.local_sizes(MAPPED, "mapped-4k", &[2 * SMALL, 8 * SMALL]);
+        // With a request of no bytes, the two sizes around it: loads of a larger request overlap, and those of several do not.
+        self.local_sizes(MAPPED, "mapped-4k", &[2 * SMALL]);
         let end = Workload::reads(Method::PreadEnd, CacheState::None, SMALL, LARGE);
         self.add("end-of-file", Role::Calibration(CalibrationCell::EndOfFile), 4, end, target);
         self.group(&["null", "call", "end-of-file"], Group::Blocks(CACHED_SMALL));
@@ -521,6 +540,8 @@ impl<'a> Builder<'a> {
         ] {
             let mut stream = direct(Method::Uring, LARGE, depth, 1);
             stream.pattern = Pattern::Sequential;
+            // The bytes that the cold reads fetch: another part of the disk may be slower.
+            stream.region_bytes = stream.region_bytes.min(COLD_BYTES / LARGE * LARGE);
             self.add(key, Role::Limit(role), 30, stream, target);
         }
         for bytes in DIRECT_SIZES.into_iter().filter(|b| b % alignment == 0) {

@@ -220,7 +220,6 @@ impl Truth {
                 (of(Method::Pread, CacheState::Warm).0 - self.call + self.ring, 0.0)
             }
             CalibrationCell::DirectDeep => (self.deep_busy_ns(32), 0.0),
-            CalibrationCell::Copy => (self.copy * bytes, 0.0),
         }
     }
 
@@ -252,9 +251,7 @@ impl Truth {
             CalibrationCell::EndOfFile => (Method::PreadEnd, CacheState::Warm),
             CalibrationCell::RingMemory => (Method::Uring, CacheState::Warm),
             CalibrationCell::DirectDeep => return self.deep_cell(32, noise, seed),
-            CalibrationCell::NullDevice | CalibrationCell::ZeroDevice | CalibrationCell::Copy => {
-                (Method::Pread, CacheState::None)
-            }
+            CalibrationCell::NullDevice | CalibrationCell::ZeroDevice => (Method::Pread, CacheState::None),
             CalibrationCell::Memory | CalibrationCell::CachedFile => (Method::Pread, CacheState::Warm),
             CalibrationCell::MappedFile => (Method::Mmap, CacheState::Warm),
             CalibrationCell::DirectFile | CalibrationCell::RawDevice => (Method::Direct, CacheState::Direct),

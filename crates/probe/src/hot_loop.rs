@@ -76,13 +76,16 @@ impl<'a> NextRequest<'a> {
             self.listed_used += DRAWN_AHEAD;
             return;
         }
-        for drawn in &mut self.drawn {
+        let spare = self.block_bytes.saturating_sub(self.request_bytes as u64);
+        for (at, drawn) in self.drawn.iter_mut().enumerate() {
             let write = match self.direction {
                 Direction::Read => false,
                 Direction::Write => true,
                 Direction::Mixed(read_percent) => self.coin.below(100) >= u64::from(read_percent),
             };
-            let offset = self.base + self.offsets.next() * self.block_bytes;
+            // A part of a block is its beginning and its end in turn: bytes that only whole requests touch would be in no cache.
+            let within = if at % 2 == 0 { 0 } else { spare };
+            let offset = self.base + self.offsets.next() * self.block_bytes + within;
             *drawn = Request { offset, bytes: self.request_bytes, write };
         }
     }

@@ -15,15 +15,20 @@ const NEAR: f64 = 0.1;
 
 /// The fidelity by the times of the rounds.
 pub(crate) fn fidelity(baseline: &Baseline, times: &Rounds<'_>, seed: u64) -> Option<Estimate> {
-    let program_ns = baseline.io_ns_without_overhead();
-    if program_ns <= 0.0 {
+    if baseline.program_io_ns <= 0.0 {
         return None;
     }
-    let scaled: Vec<f64> = match &baseline.recorded {
-        Some(recorded) => times.parts.iter().map(|parts| parts.sum_ns() / recorded.sum_ns()).collect(),
-        None => times.io_ns.iter().map(|ns| ns * baseline.scale / program_ns).collect(),
+    let median = |ratios: Vec<f64>| stats::bootstrap_median(&ratios, seed, Unit::Ratio);
+    if let Some(recorded) = &baseline.recorded {
+        return median(times.parts.iter().map(|parts| parts.sum_ns() / recorded.sum_ns()).collect());
+    }
+    let over = |base: &dyn Fn(f64) -> f64| {
+        median(times.io_ns.iter().map(|ns| ns * baseline.scale / base(*ns)).collect())
     };
-    stats::bootstrap_median(&scaled, seed, Unit::Ratio)
+    // How much of the program's own code the replay contains is not known.
+    let [least, most] = baseline.io_bounds_ns();
+    let (likely, low, high) = (over(&|ns| baseline.io_ns(ns))?, over(&|_| most)?.low, over(&|_| least)?.high);
+    Some(Estimate { low, high, ..likely })
 }
 
 /// Whether a replay with this fidelity reproduces the run.
@@ -41,7 +46,7 @@ pub(crate) fn difference(baseline: &Baseline, times: &Rounds<'_>, fidelity: &Est
 }
 
 /// The parts of the round with the median time.
-fn median(rounds: &[Parts]) -> Option<Parts> {
+pub(crate) fn median(rounds: &[Parts]) -> Option<Parts> {
     let mut sorted = rounds.to_vec();
     sorted.sort_by(|a, b| a.sum_ns().total_cmp(&b.sum_ns()));
     sorted.get(sorted.len() / 2).copied()

@@ -43,6 +43,16 @@ impl Parts {
         self.reads_ns + self.writes_ns + self.syncs_ns + self.metadata_ns
     }
 
+    /// Each part multiplied by a factor.
+    pub(crate) fn times(&self, factor: f64) -> Parts {
+        Parts {
+            reads_ns: self.reads_ns * factor,
+            writes_ns: self.writes_ns * factor,
+            syncs_ns: self.syncs_ns * factor,
+            metadata_ns: self.metadata_ns * factor,
+        }
+    }
+
     /// The sums of both.
     pub(crate) fn plus(&self, more: &Parts) -> Parts {
         Parts {

@@ -14,7 +14,7 @@ use crate::fidelity::fidelity;
 use crate::parts::Rounds;
 use crate::plan::Baseline;
 use iowhy_diagnose::classify::Operation;
-use iowhy_diagnose::findings::{Facts, Range, around};
+use iowhy_diagnose::findings::{Facts, OwnCode};
 
 /// Smallest relative gain that matters.
 const MIN_GAIN: f64 = 0.05;
@@ -83,14 +83,15 @@ pub(crate) struct Gains {
 ///
 /// Profiling overhead is in neither time. The interval adds by squares: noise of the rounds; the replay's error (the saving
 /// relative to the baseline replay, as the program's time less the repaired replay, and as the difference of both replays);
-/// sampling error of the I/O share, where that was not recorded; and, where it is modelled, the program's own time.
+/// sampling error of the I/O share, where that was not recorded; what the replay may contain of the program's own code; and, where
+/// it is modelled, the program's own time.
 pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<Gains> {
     let Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed } =
         *measurement;
     let ratio = stats::paired_ratio(repaired_ns, unchanged.io_ns, seed)?;
-    let wall = baseline.wall_ns_without_overhead(facts.account.wall_ns);
+    let wall = baseline.program_wall_ns(facts);
     // The share of the account is of the wall clock, so the I/O time is at most that.
-    let io = baseline.io_ns_without_overhead().min(wall);
+    let io = baseline.io_ns(stats::median(unchanged.io_ns)?).min(wall);
     if wall <= 0.0 || io <= 0.0 {
         return None;
     }
@@ -102,38 +103,60 @@ pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<
     let most_read = readings.into_iter().fold(f64::NEG_INFINITY, f64::max);
     let saved_io = |ratio: f64| io * (1.0 - ratio) * (1.0 - unaffected_share);
     let likely = saved_io(ratio.value);
-    let known = baseline.recorded.is_some() && baseline.plan.threads.len() == 1;
+    let known = baseline.recording.is_some() && baseline.plan.threads.len() == 1;
     let (fewer, more) = if known { (0.0, 0.0) } else { sampling_error_ns(facts, wall, io) };
     // A slower repair loses more where there is more I/O.
     let sampling = [-fewer * likely / io, more * likely / io];
-    let less =
-        [likely - saved_io(ratio.high), likely - saved_io(1.0 - least_read), -sampling[0].min(sampling[1])];
-    let more =
-        [saved_io(ratio.low) - likely, saved_io(1.0 - most_read) - likely, sampling[0].max(sampling[1])];
+    let touching = baseline.io_bounds_ns().map(|bound| (bound.min(wall) - io) * likely / io);
+    let less = [
+        likely - saved_io(ratio.high),
+        likely - saved_io(1.0 - least_read),
+        -sampling[0].min(sampling[1]),
+        -touching[0].min(touching[1]),
+    ];
+    let more = [
+        saved_io(ratio.low) - likely,
+        saved_io(1.0 - most_read) - likely,
+        sampling[0].max(sampling[1]),
+        touching[0].max(touching[1]),
+    ];
     let by_squares = |parts: &[f64], last: f64| {
         parts.iter().chain([&last]).map(|part| part.max(0.0).powi(2)).sum::<f64>().sqrt()
     };
-    let estimate = |own: Range, removed_share: f64| {
+    let estimate = |own: OwnCode, removed_share: f64| {
         let gain = |saved: f64| gain_of_saving(facts, wall, saved, removed_share);
-        let saved = likely + own.likely;
-        let value = gain(saved);
+        // Between the ends nothing is known: their geometric mean has the least largest factor of error.
+        let value = (gain(likely + own.least_ns) * gain(likely + own.most_ns)).sqrt();
+        let saved = likely + own.seen_ns;
         Estimate {
             value,
-            low: gain(saved - by_squares(&less, own.likely - own.low)).min(value),
-            high: gain(saved + by_squares(&more, own.high - own.likely)).max(value),
+            low: gain(saved - by_squares(&less, own.seen_ns - own.least_ns)).min(value),
+            high: gain(saved + by_squares(&more, own.most_ns - own.seen_ns)).max(value),
             unit: Unit::Ratio,
             n: ratio.n,
         }
     };
     let modelled = (removed_share > 0.0).then(|| {
-        let calls = baseline.scale * baseline.plan.calls() as f64 * f64::from(baseline.plan.passes.max(1));
-        let own = around(facts, calls, likely.max(0.0), Range::exact(removed_share)).0;
+        let own = own_code(facts, baseline, removed_share, io - baseline.program_io_ns);
         estimate(own, removed_share)
     });
-    Some(Gains { measured: estimate(Range::default(), 0.0), modelled })
+    Some(Gains { measured: estimate(OwnCode::default(), 0.0), modelled })
 }
 
-/// Interrupts shrink with the run; where calls are removed, `around` counts them.
+/// The program's own code that goes with this share of the calls: no more than what was recorded between them, and without what is in the
+/// replay.
+fn own_code(facts: &Facts<'_>, baseline: &Baseline, removed_share: f64, in_replay_ns: f64) -> OwnCode {
+    let OwnCode { least_ns, seen_ns, most_ns } = OwnCode::new(facts);
+    let between = baseline.between_calls_ns().unwrap_or(f64::INFINITY);
+    let rest = |ns: f64| (removed_share * ns.min(between) - in_replay_ns.max(0.0)).max(0.0);
+    OwnCode {
+        least_ns: rest(least_ns),
+        seen_ns: rest(seen_ns),
+        most_ns: rest(most_ns) + removed_share * baseline.goes_along_ns,
+    }
+}
+
+/// Interrupts shrink with the run; where calls are removed, they are in [`OwnCode`].
 fn gain_of_saving(facts: &Facts<'_>, wall: f64, saved: f64, removed_share: f64) -> f64 {
     let interrupts = facts.account.sum(|e| e.busy && e.class.operation == Operation::Interrupt).wall_ns;
     let shrinking = if removed_share > 0.0 { 0.0 } else { interrupts.min(0.5 * wall) };

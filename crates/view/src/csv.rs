@@ -51,7 +51,9 @@ pub fn at<'a>(record: &'a Value, path: &str) -> Option<&'a [Value]> {
 /// The text. An entry that holds a list of objects of its own becomes a row for each of them, if that is the only such list;
 /// other lists are left out, as a figure has one place in a row.
 pub fn text(entries: &[Value]) -> String {
-    let rows: Vec<Vec<(String, String)>> = entries.iter().flat_map(rows).collect();
+    let written =
+        |row: Row<'_>| row.into_iter().map(|(name, value)| (name, written(value))).collect::<Vec<_>>();
+    let rows: Vec<_> = entries.iter().flat_map(rows).map(written).collect();
     let mut filled: BTreeMap<&str, bool> = BTreeMap::new();
     for (name, text) in rows.iter().flatten() {
         *filled.entry(name).or_default() |= !text.is_empty();
@@ -74,10 +76,13 @@ pub fn text(entries: &[Value]) -> String {
 }
 
 /// Columns that name a row.
-const NAMES: [&str; 6] = ["key", "name", "id", "policy", "phase", "target"];
+pub(crate) const NAMES: [&str; 6] = ["key", "name", "id", "policy", "phase", "target"];
+
+/// Columns and their figures.
+pub(crate) type Row<'a> = Vec<(String, &'a Value)>;
 
 /// Rows of one entry.
-fn rows(entry: &Value) -> Vec<Vec<(String, String)>> {
+pub(crate) fn rows(entry: &Value) -> Vec<Row<'_>> {
     let mut row = Vec::new();
     flatten(entry, "", &mut row);
     let inner = |value: &&Value| value.as_array().and_then(|a| a.first()).is_some_and(Value::is_object);
@@ -101,16 +106,16 @@ fn rows(entry: &Value) -> Vec<Vec<(String, String)>> {
 /// An entry with more figures of its own than this is a row itself, whatever lists it holds.
 const MAX_OUTER: usize = 3;
 
-fn flatten(value: &Value, prefix: &str, row: &mut Vec<(String, String)>) {
+fn flatten<'a>(value: &'a Value, prefix: &str, row: &mut Row<'a>) {
     let Some(map) = value.as_object() else {
-        row.push((format!("{prefix}value"), written(value)));
+        row.push((format!("{prefix}value"), value));
         return;
     };
     for (key, value) in map {
         match value {
             Value::Object(_) => flatten(value, &format!("{prefix}{key}."), row),
             Value::Array(_) => {}
-            _ => row.push((format!("{prefix}{key}"), written(value))),
+            _ => row.push((format!("{prefix}{key}"), value)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One neutral document (sections, tables, charts, text) and its back ends: terminal, HTML, Markdown, CSV.
+//! One neutral document (sections, tables, charts, text) and its back ends: terminal, HTML, Markdown; and tables as CSV and OpenMetrics.
 //! Deliberately absent: records and what they mean. Everything from a record is escaped here and nowhere else.
 #![forbid(unsafe_code)]
 
@@ -7,6 +7,7 @@ pub mod document;
 pub mod escape;
 pub mod html;
 pub mod markdown;
+pub mod openmetrics;
 pub mod piece;
 pub mod svg;
 pub mod terminal;

@@ -28,6 +28,7 @@ struct super_block {
 struct inode {
 	u16 i_mode;
 	unsigned long i_ino;
+	u32 i_generation;
 	struct super_block *i_sb;
 };
 
@@ -72,21 +73,68 @@ struct thread_info {
 
 /* Each field depends on the kernel's configuration. */
 struct task_io_accounting {
-	u64 rchar;
-	u64 wchar;
-	u64 syscr;
-	u64 syscw;
 	u64 read_bytes;
 	u64 write_bytes;
+};
+
+struct sched_info {
+	unsigned long long last_queued;
+};
+
+struct rq;
+
+struct cfs_rq {
+	struct rq *rq;
+	/* Linux 6.14 and later. */
+	u32 h_nr_runnable;
+};
+
+struct rt_rq {
+	u32 rt_nr_running;
+};
+
+struct rq {
+	u64 clock;
+	u32 nr_running;
+	struct cfs_rq cfs;
+	struct rt_rq rt;
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
 };
 
 struct task_struct {
 	struct thread_info thread_info;
 	u32 flags;
+	/* Linux 5.14 and later; before, the one below. */
+	u32 __state;
+	s64 state;
 	s32 pid;
 	s32 tgid;
 	struct files_struct *files;
 	struct task_io_accounting ioac;
+	struct sched_entity se;
+	/* The two below depend on the kernel's configuration. */
+	struct sched_info sched_info;
+	u32 psi_flags;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct page {
+	unsigned long compound_head;
+	struct address_space *mapping;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+};
+
+struct bio {
+	struct bio_vec *bi_io_vec;
 };
 
 struct gendisk {
@@ -106,6 +154,7 @@ struct request {
 	u32 cmd_flags;
 	u32 __data_len;
 	u64 __sector;
+	struct bio *bio;
 };
 
 struct io_cqe {
@@ -132,10 +181,11 @@ enum req_flag_bits { __REQ_RAHEAD = 19 };
 
 enum { BPF_ANY, BPF_NOEXIST, BPF_EXIST };
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_HASH = 5, BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_RINGBUF = 27 };
+	BPF_MAP_TYPE_STACK_TRACE = 7, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_F_NO_PREALLOC = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0 };
+enum { BPF_F_USER_STACK = 1 << 8 };
 
 #define MAP(map_type, key_type, value_type, entries, flags) \
 	struct { \
@@ -159,10 +209,13 @@ static u64 (*const ktime_get_ns)(void) = (void *)5;
 static u32 (*const get_smp_processor_id)(void) = (void *)8;
 static u64 (*const get_current_pid_tgid)(void) = (void *)14;
 static long (*const get_current_comm)(void *to, u32 size) = (void *)16;
+static long (*const get_stackid)(void *context, void *map, u64 flags) = (void *)27;
 static struct task_struct *(*const get_current_task)(void) = (void *)35;
 static struct task_struct *(*const get_current_task_btf)(void) = (void *)158;
+static long (*const get_stack)(void *context, void *to, u32 size, u64 flags) = (void *)67;
 static long (*const probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
+static long (*const ringbuf_output)(void *ring, void *from, u64 size, u64 flags) = (void *)130;
 static void *(*const ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static u64 (*const ringbuf_query)(void *ring, u64 what) = (void *)134;

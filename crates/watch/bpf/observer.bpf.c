@@ -16,6 +16,10 @@ enum {
 	MAX_NUMBERS = 512,
 	/* Calls of another ABI (32-bit programs), and numbers beyond the table. */
 	OTHER_NUMBER = MAX_NUMBERS - 1,
+	/* ENOSYS. */
+	NO_CALL = 38,
+	/* S_IFMT. */
+	FILE_TYPE = 0170000,
 	MAX_ERRORS = 4096,
 	MAX_DESCRIPTIONS = 65536,
 	MAX_FILES = 65536,
@@ -40,6 +44,8 @@ enum {
 	/* 64 marks each: the last stands for blocks of 4096 bytes from 2^45 on. */
 	MARK_WORDS = 40,
 	REGISTERS = 9,
+	/* Addresses of a stack, kernel or user. A power of two less one: what perf takes by default. */
+	MAX_FRAMES = 127,
 };
 
 /* What a call does, beyond its number. Mirrors `Shape` of the loader. */
@@ -94,7 +100,7 @@ struct count {
 	u64 bytes;
 };
 
-/* Sums only: userspace and `flush` add field by field. */
+/* Sums only: userspace and `flush` add field by field. In a run `direct` and `synchronous` are not counted: there they are all calls or none. */
 struct access {
 	u64 calls;
 	u64 bytes;
@@ -128,7 +134,7 @@ struct sums {
 struct file_key {
 	u64 inode;
 	u32 device;
-	/* File type bits of i_mode. */
+	/* File type bits of i_mode; in the upper half, what tells a file from one before it that had the same inode. */
 	u32 type;
 };
 
@@ -169,11 +175,14 @@ struct run {
 	u32 mark_word;
 	u64 marks;
 	u64 size_calls;
+	/* What was asked for last; its class is `size`. */
+	u64 asked;
 	struct access access;
 };
 
-/* COMPAT: runs a 32-bit program. HELD: not yet the program that is observed, but what becomes it by exec. */
-enum { NATIVE, COMPAT, HELD };
+/* COMPAT: runs a 32-bit program. HELD: not yet the program that is observed, but what becomes it by exec. ENDED: it makes no calls any
+ * more, but may still sleep on its way out; its place may be given away. */
+enum { NATIVE, COMPAT, HELD, ENDED };
 
 struct thread {
 	/* 0: the place is free. */
@@ -227,23 +236,25 @@ struct lost {
 	u64 records;
 };
 
+/* The same, of the whole machine. */
+struct machine_lost {
+	u64 waits;
+	u64 events;
+	u64 asked;
+};
+
 /* PERF_RECORD_SAMPLE of include/uapi/linux/perf_event.h. */
 enum { SAMPLE = 9 };
 /* Identities of events. perf counts its own up from 1. */
-enum { INSERTED = 1, ISSUED, DONE, MERGED, RING_BUSY, RING_IDLE };
+enum { INSERTED = 1, ISSUED, DONE, MERGED, RING_BUSY, RING_IDLE, SWITCHED, WAITED, CALLED };
 static const u64 IDENTITIES = 0xffffffff00000000ULL;
 
-/* Something happened to a request of the block layer. Laid out as perf lays out a sample that begins with identity, task, time and
- * CPU, so that one reader puts both kinds in order. */
+/* How perf lays out a sample that begins with identity, task, time and CPU, so that one reader puts all kinds in order. */
+#define EVENT_HEAD u32 type; u16 misc; u16 size; u64 identity; u32 pid; u32 tid; u64 time_ns; u32 cpu
+
+/* Something happened to a request of the block layer. */
 struct request_event {
-	u32 type;
-	u16 misc;
-	u16 size;
-	u64 identity;
-	u32 pid;
-	u32 tid;
-	u64 time_ns;
-	u32 cpu;
+	EVENT_HEAD;
 	/* Events before this one that found the buffer full. */
 	u32 lost;
 	/* Where the kernel holds the request: its identity until it is done. */
@@ -256,8 +267,31 @@ struct request_event {
 	u8 operation;
 	u8 ahead;
 	u8 kernel_thread;
-	u8 padding;
+	/* Written by a thread of the kernel for the task that is named. */
+	u8 charged;
 	char task[COMM_BYTES];
+};
+
+/* A CPU went from one thread to another: LEFT says whether the first one is of the program, and PREEMPTED whether it could have gone on. */
+enum { LEFT = 1, PREEMPTED = 2 };
+struct switch_event {
+	EVENT_HEAD;
+	/* Switches of this CPU before this one that found the buffer full. */
+	u32 lost;
+	/* The second thread, if that one is of the program; else 0. */
+	u32 next_pid;
+	u32 next_tid;
+	u32 flags;
+	/* How many of the addresses are in the kernel; the user's follow them. */
+	u32 kernel_frames;
+	u64 frames[2 * MAX_FRAMES + 1];
+};
+
+/* What a CPU works on while it tells of a switch, and what that took. */
+struct switching {
+	u64 spent_ns;
+	u64 switches;
+	struct switch_event event;
 };
 
 /* What a request of a ring waits for: an event (a socket, a timer, a signal), a file, or what its descriptor is. */
@@ -288,13 +322,14 @@ struct error_key {
 	u32 error;
 };
 
-/* What a process did itself, without its children: the kernel's counters of its threads that ended, less those of before its
- * first exec where that was awaited. */
+/* What a process did itself, without its children. Of devices: the kernel's counters of its threads that ended, less those of before
+ * its first exec where that was awaited. */
 struct process {
-	u64 read_bytes;
-	u64 written_bytes;
-	u64 read_calls;
-	u64 write_calls;
+	/* Of files with offsets, by direction; what a thread has not yet added stands in its runs. */
+	struct {
+		u64 calls;
+		u64 bytes;
+	} moved[2];
 	u64 device_read_bytes;
 	u64 device_written_bytes;
 	/* Those that succeeded, of threads that live as well. */
@@ -320,6 +355,7 @@ MAP(BPF_MAP_TYPE_HASH, u32, struct process, MAX_PROCESSES, BPF_F_NO_PREALLOC) pr
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct path_text, 1, 0) scratch SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct walk, 1, 0) walks SEC(".maps");
 MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct registers, 1, 0) registers SEC(".maps");
+MAP(BPF_MAP_TYPE_PERCPU_ARRAY, u32, struct switching, 1, 0) switching SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct lost, 1, 0) losses SEC(".maps");
 MAP(BPF_MAP_TYPE_ARRAY, u32, struct machine, 1, 0) machine SEC(".maps");
 
@@ -343,6 +379,9 @@ u32 has_far_threads = 0;
 
 /* Whether the verifier knows the type of the current task (5.11 and later), so that its fields are plain loads. Set by the loader. */
 const volatile u32 typed_task = 0;
+
+/* Whether every task is observed (`machine.h`). Set by the loader. */
+const volatile u32 whole_machine = 0;
 
 #define add(sum, value) __sync_fetch_and_add(&(sum), (value))
 
@@ -389,7 +428,7 @@ static inline_always struct thread *enrol(u32 tid)
 {
 	u32 place = tid & (NEAR_THREADS - 1);
 	struct thread *thread = map_lookup(&near_threads, &place);
-	if (thread && thread->tid && thread->tid != tid) {
+	if (thread && thread->tid && thread->tid != tid && thread->mode != ENDED) {
 		has_far_threads = 1;
 		if (map_update(&far_threads, &tid, &no_thread, BPF_ANY)) {
 			lose(threads);
@@ -406,10 +445,10 @@ static inline_always struct thread *enrol(u32 tid)
 
 /* The open file description behind a descriptor of the current task, as an address; 0: there is none. Only for descriptors with
  * which a call succeeded: those lie inside the table. */
-static inline_always u64 description_of(u32 descriptor)
+static inline_always u64 description_at(u32 descriptor, u32 typed)
 {
 	struct file **slots;
-	if (typed_task) {
+	if (typed) {
 		slots = get_current_task_btf()->files->fdt->fd;
 	} else {
 		struct files_struct *table = READ(get_current_task(), files);
@@ -419,6 +458,13 @@ static inline_always u64 description_of(u32 descriptor)
 	u64 file = 0;
 	probe_read_kernel(&file, sizeof(file), &slots[descriptor]);
 	return file;
+}
+
+/* A function of its own: each time that the verifier comes to a load of a typed pointer, it searches all types of the kernel for half a
+ * millisecond. */
+__attribute__((noinline)) u64 description_of(u32 descriptor)
+{
+	return description_at(descriptor, typed_task);
 }
 
 /* The sums of a file of its own. */
@@ -438,8 +484,25 @@ static inline_always struct file_sums *sums_of(const struct file_key *key)
 	if (sums)
 		return sums;
 	lose(files);
-	struct file_key others = { .type = key->type };
+	struct file_key others = { .type = key->type & FILE_TYPE };
 	return map_lookup(&files, &others);
+}
+
+static inline_always struct process *process_of(u32 tgid)
+{
+	struct process *process = map_lookup(&processes, &tgid);
+	if (process)
+		return process;
+	map_update(&processes, &tgid, &no_process, BPF_NOEXIST);
+	process = map_lookup(&processes, &tgid);
+	if (!process)
+		lose(processes);
+	return process;
+}
+
+static inline_always int has_offsets(u32 type)
+{
+	return type == 0100000 || type == 0060000 || type == 0040000;
 }
 
 /* Adds a run to the sums of its file, and begins it anew. Leaves behind where it ended.
@@ -462,7 +525,18 @@ __attribute__((noinline)) int flush(u32 tid, u32 direction)
 		for (u32 i = 0; i < ACCESS_WORDS; i++)
 			if (from[i])
 				add(to[i], from[i]);
+		if (run->direct)
+			add(of->sums.access[direction].direct, run->access.calls);
+		if (run->synchronous)
+			add(of->sums.access[direction].synchronous, run->access.calls);
 		add(of->sums.sizes[direction][run->size & (SIZE_CLASSES - 1)], run->size_calls);
+	}
+	if (has_offsets(key.type & FILE_TYPE)) {
+		struct process *process = process_of(get_current_pid_tgid() >> 32);
+		if (process) {
+			add(process->moved[direction].calls, run->access.calls);
+			add(process->moved[direction].bytes, run->access.bytes);
+		}
 	}
 	struct description *description = map_lookup(&descriptions, &address);
 	if (description && description->inode_address == run->inode_address) {
@@ -474,37 +548,19 @@ __attribute__((noinline)) int flush(u32 tid, u32 direction)
 	return 0;
 }
 
-static inline_always struct process *process_of(u32 tgid)
-{
-	struct process *process = map_lookup(&processes, &tgid);
-	if (process)
-		return process;
-	map_update(&processes, &tgid, &no_process, BPF_NOEXIST);
-	process = map_lookup(&processes, &tgid);
-	if (!process)
-		lose(processes);
-	return process;
-}
-
 /* Adds the kernel's counters of a thread to its process once (sign 1), or takes them off (sign -1). */
 static inline_always void settle(struct task_struct *task, u64 sign)
 {
 	struct process *process = process_of(READ(task, tgid));
 	if (!process)
 		return;
-	if (EXISTS(struct task_io_accounting, rchar)) {
-		add(process->read_bytes, sign * READ(task, ioac.rchar));
-		add(process->written_bytes, sign * READ(task, ioac.wchar));
-		add(process->read_calls, sign * READ(task, ioac.syscr));
-		add(process->write_calls, sign * READ(task, ioac.syscw));
-	}
 	if (EXISTS(struct task_io_accounting, read_bytes)) {
 		add(process->device_read_bytes, sign * READ(task, ioac.read_bytes));
 		add(process->device_written_bytes, sign * READ(task, ioac.write_bytes));
 	}
 }
 
-/* A thread is gone. */
+/* A thread makes no more calls. One that has not its own place is forgotten at once. */
 __attribute__((noinline)) int leave(u32 tid)
 {
 	flush(tid, READS);
@@ -512,10 +568,23 @@ __attribute__((noinline)) int leave(u32 tid)
 	u32 place = tid & (NEAR_THREADS - 1);
 	struct thread *thread = map_lookup(&near_threads, &place);
 	if (thread && thread->tid == tid)
-		thread->tid = 0;
+		thread->mode = ENDED;
 	else
 		map_delete(&far_threads, &tid);
 	return 0;
+}
+
+/* Writes a component down. Returns whether there was room for it. */
+static inline_always u32 add_name(struct path_text *path, struct dentry *dentry)
+{
+	u32 at = path->bytes;
+	if (at > PATH_BYTES)
+		return 0;
+	long bytes = probe_read_kernel_str(&path->text[at], NAME_BYTES, READ(dentry, d_name.name));
+	if (bytes <= 0 || bytes > NAME_BYTES)
+		return 0;
+	path->bytes = at + bytes;
+	return 1;
 }
 
 /* One step from a file up to the root: over a mount point, or to the parent, whose child's name is written down. Returns whether
@@ -533,19 +602,17 @@ __attribute__((noinline)) u32 climb(void)
 		struct mount *above = READ(mount, mnt_parent);
 		if (above == mount || dentry != READ(mount, mnt.mnt_root)) {
 			path->whole = above == mount;
+			/* The file is below no directory: memory that has a name (`memfd:NAME`). */
+			if (dentry != READ(mount, mnt.mnt_root) && !path->bytes)
+				add_name(path, dentry);
 			return 0;
 		}
 		walk->dentry = READ(mount, mnt_mountpoint);
 		walk->mount = above;
 		return 1;
 	}
-	u32 at = path->bytes;
-	if (at > PATH_BYTES)
+	if (!add_name(path, dentry))
 		return 0;
-	long bytes = probe_read_kernel_str(&path->text[at], NAME_BYTES, READ(dentry, d_name.name));
-	if (bytes <= 0 || bytes > NAME_BYTES)
-		return 0;
-	path->bytes = at + bytes;
 	walk->dentry = parent;
 	return 1;
 }
@@ -584,7 +651,7 @@ __attribute__((noinline)) int renew(u64 address)
 	fresh.inode_address = (u64)inode;
 	fresh.key.inode = READ(inode, i_ino);
 	fresh.key.device = READ(super, s_dev);
-	fresh.key.type = READ(inode, i_mode) & 0170000;
+	fresh.key.type = (READ(inode, i_mode) & FILE_TYPE) | READ(inode, i_generation) << 16;
 	if (map_update(&descriptions, &address, &fresh, BPF_ANY)) {
 		lose(descriptions);
 		return 0;
@@ -712,11 +779,6 @@ __attribute__((noinline)) int cover(u32 tid, u32 direction, u64 offset, u64 end)
 	return 0;
 }
 
-static inline_always int has_offsets(u32 type)
-{
-	return type == 0100000 || type == 0060000 || type == 0040000;
-}
-
 /* The run of this thread for this description turns to another one. */
 __attribute__((noinline)) int turn(u32 tid, u32 direction, u64 address, u64 inode_address)
 {
@@ -740,7 +802,7 @@ __attribute__((noinline)) int turn(u32 tid, u32 direction, u64 address, u64 inod
 	run->end = of->end[direction];
 	run->has_end = of->has_end[direction];
 	run->sought = of->sought;
-	run->has_offsets = has_offsets(of->key.type);
+	run->has_offsets = has_offsets(of->key.type & FILE_TYPE);
 	run->direct = run->has_offsets && flags & here->o_direct;
 	/* O_SYNC contains this bit of O_DSYNC. */
 	run->synchronous = run->has_offsets && flags & 010000;
@@ -749,13 +811,17 @@ __attribute__((noinline)) int turn(u32 tid, u32 direction, u64 address, u64 inod
 }
 
 /* Another size of request than before. */
-__attribute__((noinline)) int resize(u32 tid, u32 direction, u32 class)
+__attribute__((noinline)) int resize(u32 tid, u32 direction, u64 asked)
 {
 	struct thread *thread = thread_of(tid);
+	u32 class = size_class(asked);
 	if (!thread)
 		return 0;
 	direction &= 1;
 	struct run *run = &thread->runs[direction];
+	run->asked = asked;
+	if (run->size == class)
+		return 0;
 	if (run->size_calls) {
 		struct file_key key = run->key;
 		struct file_sums *of = sums_of(&key);
@@ -769,10 +835,9 @@ __attribute__((noinline)) int resize(u32 tid, u32 direction, u32 class)
 
 /* Bytes were moved through a description. */
 static inline_always void moved(const struct call *call, struct thread *thread, u32 tid, const struct shape *shape,
-	const struct end *end, u64 bytes)
+	const struct end *end, u64 address, u64 bytes)
 {
 	u32 direction = end->direction & 1;
-	u64 address = description_of(argument(call, end->descriptor));
 	if (!address)
 		return;
 	struct file *file = (struct file *)address;
@@ -782,14 +847,11 @@ static inline_always void moved(const struct call *call, struct thread *thread, 
 		!turn(tid, direction, address, inode_address))
 		return;
 	u64 asked = shape->asked == NO_ARGUMENT ? bytes : argument(call, shape->asked);
-	u32 class = size_class(asked);
-	if (run->size != class)
-		resize(tid, direction, class);
+	if (run->asked != asked)
+		resize(tid, direction, asked);
 	run->size_calls++;
 	run->access.calls++;
 	run->access.bytes += bytes;
-	run->access.direct += run->direct;
-	run->access.synchronous += run->synchronous;
 	if (!bytes || !run->has_offsets)
 		return;
 	u64 given = argument(call, end->offset);
@@ -832,7 +894,8 @@ __attribute__((noinline)) int relayed(u64 regs, u32 tid, u32 number, u32 end, u6
 	if (!here || !held || !shape || !thread)
 		return 0;
 	struct call call = { .regs = regs, .registers = held, .here = here };
-	moved(&call, thread, tid, shape, &shape->ends[end & 1], bytes);
+	u64 address = description_of(argument(&call, shape->ends[end & 1].descriptor));
+	moved(&call, thread, tid, shape, &shape->ends[end & 1], address, bytes);
 	return 0;
 }
 
@@ -965,7 +1028,8 @@ static inline_always void count_call(const struct call *call, struct thread *thr
 	}
 	if (kind == MOVE) {
 		count->bytes += value;
-		moved(call, thread, tid, shape, &shape->ends[0], value);
+		u64 address = description_of(argument(call, shape->ends[0].descriptor));
+		moved(call, thread, tid, shape, &shape->ends[0], address, value);
 		return;
 	}
 	if (kind == MAP_FILE && argument(call, shape->flags) & MAP_ANONYMOUS)
@@ -981,7 +1045,7 @@ int on_exit(u64 *context)
 {
 	u32 tid = get_current_pid_tgid(), zero = 0;
 	struct thread *thread = thread_of(tid);
-	if (!thread || thread->mode == HELD)
+	if (!thread || thread->mode >= HELD)
 		return 0;
 	if (thread->fresh) {
 		thread->fresh = 0;
@@ -996,14 +1060,18 @@ int on_exit(u64 *context)
 	struct call call = { .regs = context[0], .registers = held, .here = here };
 	probe_read_kernel(held, REGISTERS * sizeof(u64), (void *)(call.regs + here->registers));
 	u64 wanted = argument(&call, here->number);
-	if (wanted == ~0ULL)
+	s64 value = context[1];
+	/* The return from a signal handler gives back the registers of what was interrupted, and does not fail. A program that
+	 * asks for call -1 is told that there is none. */
+	if (wanted == ~0ULL && value != -NO_CALL) {
 		wanted = here->sigreturn;
+		value = 0;
+	}
 	u32 number = wanted < OTHER_NUMBER && thread->mode == NATIVE ? wanted : OTHER_NUMBER;
 	struct count *count = map_lookup(&counts, &number);
 	struct shape *shape = map_lookup(&shapes, &number);
 	if (!count || !shape)
 		return 0;
-	s64 value = context[1];
 	count->calls++;
 	if (value < 0 && value >= -4095) {
 		count->failed++;
@@ -1021,7 +1089,7 @@ SEC("raw_tp/sys_enter")
 int on_enter(u64 *context)
 {
 	struct thread *thread = thread_of(get_current_pid_tgid());
-	if (thread && thread->mode != HELD)
+	if (thread && thread->mode < HELD)
 		thread->entered_ns = ktime_get_ns();
 	return 0;
 }
@@ -1087,6 +1155,9 @@ int on_end(u64 *context)
 	return 0;
 }
 
+#include "tails.h"
+#include "machine.h"
+
 /* An event of this kind, with what all have. */
 static inline_always struct request_event *begin_event(u64 what)
 {
@@ -1120,6 +1191,41 @@ static inline_always void end_event(struct request_event *event)
 	ringbuf_submit(event, waiting > REQUEST_BYTES / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
+/* Names the task that wrote the bytes of a request that a thread of the kernel makes; of a request that is done its device is remembered. */
+static inline_always void charge(struct request_event *event, struct request *request, u32 done)
+{
+	if (done) {
+		struct cpu_times *times = times_of(event->cpu);
+		if (times) {
+			times->done = (u64)event->major << 32 | event->minor;
+			times->done_ns = event->time_ns;
+		}
+		return;
+	}
+	if (!event->kernel_thread)
+		return;
+	struct bio *bio = READ(request, bio);
+	struct bio_vec *first = READ(bio, bi_io_vec);
+	struct page *page = READ(first, bv_page);
+	if (EXISTS(struct page, compound_head)) {
+		unsigned long head = READ(page, compound_head);
+		if (head & 1)
+			page = (struct page *)(head - 1);
+	}
+	unsigned long mapping = (unsigned long)READ(page, mapping);
+	/* PAGE_MAPPING_FLAGS: not of a file. */
+	if (!mapping || mapping & 3)
+		return;
+	u64 inode = (u64)READ((struct address_space *)mapping, host);
+	struct writer *writer = map_lookup(&writers, &inode);
+	if (!writer)
+		return;
+	event->charged = 1;
+	event->pid = writer->pid;
+	event->tid = writer->pid;
+	__builtin_memcpy(event->task, writer->task, COMM_BYTES);
+}
+
 static inline_always void tell(u64 what, struct request *request, u32 bytes)
 {
 	struct request_event *event = begin_event(what);
@@ -1144,9 +1250,71 @@ static inline_always void tell(u64 what, struct request *request, u32 bytes)
 	struct task_struct *current = get_current_task();
 	/* PF_KTHREAD */
 	event->kernel_thread = READ(current, flags) >> 21 & 1;
-	event->padding = 0;
+	event->charged = 0;
 	get_current_comm(event->task, COMM_BYTES);
+	if (whole_machine)
+		charge(event, request, what == DONE);
 	end_event(event);
+}
+
+/* Whether switches of this thread are told. One that is held is in the middle of its exec when it becomes the program, and may sleep there.
+ * No thread has the number 0: it is an idle CPU's. */
+static inline_always int switches_are_told(u32 tid)
+{
+	return tid && thread_of(tid);
+}
+
+/* A CPU goes from the current thread to another one. Attached in windows only. */
+SEC("raw_tp/sched_switch")
+int on_switch(u64 *context)
+{
+	struct task_struct *previous = (void *)context[1], *next = (void *)context[2];
+	u64 task = get_current_pid_tgid();
+	u32 next_tid = READ(next, pid), zero = 0;
+	int left = switches_are_told(task), gets = switches_are_told(next_tid);
+	if (!left && !gets)
+		return 0;
+	u64 now = ktime_get_ns();
+	struct switching *own = map_lookup(&switching, &zero);
+	if (!own)
+		return 0;
+	struct switch_event *event = &own->event;
+	event->type = SAMPLE;
+	event->misc = 0;
+	event->identity = IDENTITIES | SWITCHED;
+	event->pid = task >> 32;
+	event->tid = task;
+	event->time_ns = now;
+	event->cpu = get_smp_processor_id();
+	event->next_pid = gets ? READ(next, tgid) : 0;
+	event->next_tid = gets ? next_tid : 0;
+	u32 flags = 0;
+	u64 kernel = 0, user = 0;
+	if (left) {
+		/* TASK_RUNNING is 0. */
+		u64 state = EXISTS(struct task_struct, __state) ? READ(previous, __state) : READ(previous, state);
+		flags = state ? LEFT : LEFT | PREEMPTED;
+		long got = get_stack(context, event->frames, MAX_FRAMES * sizeof(u64), 0);
+		kernel = got > 0 ? got / sizeof(u64) : 0;
+		OPAQUE(kernel);
+		kernel &= MAX_FRAMES;
+		got = get_stack(context, &event->frames[kernel], MAX_FRAMES * sizeof(u64), BPF_F_USER_STACK);
+		user = got > 0 ? got / sizeof(u64) : 0;
+		OPAQUE(user);
+		user &= MAX_FRAMES;
+	}
+	event->flags = flags;
+	event->kernel_frames = kernel;
+	u64 size = __builtin_offsetof(struct switch_event, frames) + (kernel + user) * sizeof(u64);
+	event->size = size;
+	u64 waiting = ringbuf_query(&requests, BPF_RB_AVAIL_DATA);
+	if (ringbuf_output(&requests, event, size, waiting > REQUEST_BYTES / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+		event->lost++;
+	else
+		event->lost = 0;
+	own->switches++;
+	own->spent_ns += ktime_get_ns() - now;
+	return 0;
 }
 
 #define ON_REQUEST(name, tracepoint, what) \
@@ -1209,7 +1377,7 @@ static inline_always struct thread *member(u64 task)
 	struct thread *thread = thread_of(task);
 	if (!thread)
 		thread = thread_of(task >> 32);
-	return thread && thread->mode != HELD ? thread : 0;
+	return thread && thread->mode < HELD ? thread : 0;
 }
 
 static inline_always int ring_submitted(struct io_kiocb *request)
@@ -1233,7 +1401,7 @@ static inline_always int ring_submitted(struct io_kiocb *request)
 			if (map_lookup(&ring_events, &file))
 				return 0;
 		} else {
-			u64 address = description_of(fresh.descriptor);
+			u64 address = description_at(fresh.descriptor, 0);
 			if (address && !is_file(address))
 				return 0;
 		}

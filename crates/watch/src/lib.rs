@@ -8,6 +8,7 @@ pub mod calls;
 pub mod child;
 pub mod event;
 mod in_kernel;
+pub mod machine;
 pub mod perf;
 mod records;
 pub mod session;

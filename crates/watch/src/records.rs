@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::event::Kind;
+use crate::event::Event;
 
 /// Where records come from: a ring of perf, another buffer of records of the same layout, or a false one in tests.
 pub(crate) trait Source {
@@ -15,13 +15,16 @@ pub(crate) trait Source {
     }
 }
 
-/// A source of records about requests, laid out as perf lays out a sample.
+/// A source of records about requests and switches, laid out as perf lays out a sample.
 pub(crate) struct Feed {
     /// Where the records come from.
     pub(crate) source: Box<dyn Source>,
-    /// Reads a record; `None`: it is not of this source.
-    pub(crate) read: for<'a> fn(&'a [u64]) -> Option<Kind<'a>>,
+    /// Reads a record of this time and hands on what it tells. False: it is not of this source.
+    pub(crate) read: ReadRecord,
 }
+
+/// See [`Feed::read`].
+pub(crate) type ReadRecord = for<'a> fn(&'a [u64], u64, &mut dyn FnMut(&Event<'a>)) -> bool;
 
 impl std::fmt::Debug for Feed {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -5,6 +5,7 @@
 //! watcher works.
 
 use std::cell::RefCell;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +19,10 @@ use super::{Arm, Outcome, SEED, interleave, ratio, show};
 const CACHED: &str = "2000000";
 const DIRECT: &str = "20000";
 const ROUND_TRIPS: &str = "200000";
+/// A cached read and nine microseconds of computing are a hundred thousand calls a second.
+const PACED: [&str; 2] = ["200000", "9000"];
+/// Rounds of a build, which takes half a minute.
+const BUILD_ROUNDS: usize = 3;
 /// Files of the tree that `git status` looks at, and in each folder.
 const TREE_FILES: usize = 20_000;
 const FILES_IN_FOLDER: usize = 200;
@@ -47,6 +52,9 @@ pub(super) fn measure(root: &Path, target: &Path, iowhy: &Path, file: &Path, rou
         prints_time: true,
     };
     one(iowhy, rounds, &own("cached 4 KiB pread", "1.15", words(&["cached", &path, CACHED])))?;
+    let paced = own("100,000 cached preads a second", "1.02", words(&["paced", &path, PACED[0], PACED[1]]));
+    one(iowhy, rounds, &paced)?;
+    beside(iowhy, rounds, &paced, &own("", "1.02", words(&["cached", &path, CACHED])))?;
     one(iowhy, rounds, &own("O_DIRECT 4 KiB pread", "1.00", words(&["direct", &path, DIRECT])))?;
     one(iowhy, rounds, &own("pipe round trips", "1.10", words(&["pipe", ROUND_TRIPS])))?;
     if let Some(tree) = tree(target)? {
@@ -62,6 +70,22 @@ pub(super) fn measure(root: &Path, target: &Path, iowhy: &Path, file: &Path, rou
     } else {
         println!("skipped: git status (git is not installed)");
     }
+    let clean = target.join("bench-build");
+    let build = format!(
+        "rm -rf '{0}' && cargo build --quiet --offline -j 2 -p iowhy-core --target-dir '{0}'",
+        clean.display()
+    );
+    let project = Case {
+        title: "cargo build -j 2",
+        aim: "1.03",
+        program: Path::new("sh"),
+        arguments: words(&["-c", &build]),
+        folder: root.to_path_buf(),
+        prints_time: false,
+    };
+    let built = one(iowhy, rounds.min(BUILD_ROUNDS), &project);
+    let _ = std::fs::remove_dir_all(&clean);
+    built?;
     let nothing = Case {
         title: "a program that does nothing",
         aim: "30 ms more",
@@ -71,6 +95,46 @@ pub(super) fn measure(root: &Path, target: &Path, iowhy: &Path, file: &Path, rou
         prints_time: false,
     };
     one(iowhy, rounds, &nothing)
+}
+
+/// What watching one program costs another: `other` on one CPU while `watched` runs on another one, alone and watched.
+fn beside(iowhy: &Path, rounds: usize, watched: &Case<'_>, other: &Case<'_>) -> Outcome<()> {
+    println!(
+        "cached 4 KiB pread on another CPU, while the program above runs alone and watched, ns of its loop"
+    );
+    let run = |prefix: &[&std::ffi::OsStr]| {
+        // Endless: it is killed after the other one's end.
+        let mut command = Command::new("taskset");
+        command.args(["-c", "0"]).args(prefix).arg(watched.program).args(&watched.arguments[..2]);
+        command.args([&u64::MAX.to_string(), PACED[1]]).process_group(0);
+        let quiet = command
+            .current_dir(&watched.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut background = quiet.spawn().map_err(|e| format!("cannot run taskset: {e}"))?;
+        std::thread::sleep(Duration::from_millis(500));
+        let mut command = Command::new("taskset");
+        let took = timed(command.args(["-c", "1"]).arg(other.program).args(&other.arguments), other);
+        let _ = rustix::process::kill_process_group(
+            rustix::process::Pid::from_child(&background),
+            rustix::process::Signal::KILL,
+        );
+        background.wait().map_err(|e| e.to_string())?;
+        Ok(took?.wall_ns)
+    };
+    let words = ["--quiet", "--no-calibrate", "--"].map(std::ffi::OsStr::new);
+    let prefix: Vec<&std::ffi::OsStr> = std::iter::once(iowhy.as_os_str()).chain(words).collect();
+    let mut arms = [Arm::new("alone", || run(&[])), Arm::new("watched", || run(&prefix))];
+    interleave(&mut arms, rounds)?;
+    println!("  {}\n  {}", show(&arms[0], Unit::Nanoseconds), show(&arms[1], Unit::Nanoseconds));
+    ratio(
+        &format!("beside a watched one / beside an unwatched one (aim: {})", other.aim),
+        &arms[1],
+        &arms[0],
+    );
+    println!();
+    Ok(())
 }
 
 fn build_program(root: &Path, target: &Path) -> Outcome<PathBuf> {

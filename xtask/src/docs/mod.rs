@@ -20,7 +20,7 @@ const NO_PAGES: [&str; 2] = ["target", ".git"];
 /// Pages about the past: what they name may be gone.
 const PAST: [&str; 2] = ["CHANGELOG.md", "docs/decisions"];
 /// Files and folders at the root that a page may name in code.
-const ROOTS: [&str; 5] = ["crates/", "cases/", "docs/", "lab-guest/", "xtask/"];
+const ROOTS: [&str; 6] = ["crates/", "cases/", "docs/", "lab-guest/", "python/", "xtask/"];
 
 /// Problems of a command that is only named.
 const INCOMPLETE: [ErrorKind; 3] = [

@@ -61,7 +61,7 @@ const RETIRED: &[Retired] = &[
     prose("strangers", "other processes"),
     prose("cannot-tell", "inconclusive"),
     name("CannotTell", "Inconclusive"),
-    name("Savings", "SavedTime"),
+    name("Savings", "Removable"),
     name("Told", "a noun for what it is"),
     name("one_in", "subsample"),
     name("AsWas", "Baseline"),

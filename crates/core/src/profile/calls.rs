@@ -162,7 +162,7 @@ pub struct FileUse {
     /// `st_dev` of the file: which file system it is on. Absent where it could not be asked, and in earlier records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_number: Option<u64>,
-    /// Calls of fsync, fdatasync, sync_file_range.
+    /// Calls of fsync and fdatasync.
     pub syncs: u64,
     /// Whether it was mapped (by mmap, other than as the program's own code).
     pub mapped: bool,

@@ -111,7 +111,7 @@ pub enum StepKind {
     Write,
     /// The position of a descriptor is set.
     Seek,
-    /// fsync, fdatasync, sync_file_range.
+    /// fsync, fdatasync.
     Sync,
     /// A file is mapped: with its offset, `argument` holds the flags.
     Map,

@@ -64,8 +64,8 @@ impl Limitation {
 pub struct Observer {
     /// CPU time of the watcher itself.
     pub own_cpu_ns: u64,
-    /// Estimated CPU time that recording took out of the program: events times the cost of each kind from a
-    /// self-test at the start.
+    /// Estimated CPU time that recording took out of the program: events times the cost of each kind. Costs are
+    /// measured on threads of iowhy; that of a switch by the observer itself, in the run, where it tells of switches.
     pub in_program_ns: f64,
     /// Records that were read.
     pub events: u64,
@@ -78,6 +78,6 @@ pub struct Observer {
     pub recorded_calls: u64,
     /// Greatest resident memory of the watcher.
     pub peak_memory_bytes: Option<u64>,
-    /// Cost of one recorded switch (out and in, with stack), from the self-test; absent where it was not possible.
+    /// Cost of one recorded switch (out and in, with stack); absent where it could not be measured.
     pub switch_cost_ns: Option<f64>,
 }

@@ -33,23 +33,23 @@ pub struct IoCounters {
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// What the threads of one process did, without its children: the kernel's counters of each thread (task_io_accounting),
-/// and syncs as counted. Exact.
+/// What the threads of one process did, without its children: calls as the observer counted them, and of devices the kernel's
+/// counters of each thread (task_io_accounting). Exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnIo {
-    /// Calls of the read family.
+    /// Calls that read from files and block devices; sockets, pipes and terminals are in `kinds` of the profile.
     pub read_calls: u64,
-    /// Calls of the write family.
+    /// Calls that wrote to files and block devices.
     pub write_calls: u64,
-    /// Bytes read, from any kind of file.
+    /// Bytes read from files and block devices.
     pub read_bytes: u64,
-    /// Bytes written, to any kind of file.
+    /// Bytes written to files and block devices.
     pub written_bytes: u64,
     /// Bytes fetched from block devices.
     pub device_read_bytes: u64,
     /// Bytes made dirty, or written to block devices directly.
     pub device_written_bytes: u64,
-    /// Calls of fsync, fdatasync and sync_file_range that succeeded.
+    /// Calls of fsync and fdatasync that succeeded.
     pub syncs: u64,
 }
 

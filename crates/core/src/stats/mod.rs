@@ -6,6 +6,7 @@
 //!
 //! The unit of sampling is the round: requests of one round share their disturbances and are not independent.
 
+mod apart;
 mod bootstrap;
 mod drift;
 mod effect;
@@ -13,13 +14,14 @@ pub mod nnls;
 mod stop;
 mod verdict;
 
+pub use self::apart::apart;
 pub use self::bootstrap::{
     MIN_SAMPLES, RESAMPLES, bootstrap_median, interval, paired_ratio, ratio_of_medians, resample,
 };
 pub use self::drift::{Drift, drift};
 pub use self::effect::{chance_of_counts, effect_of_estimates, effect_of_part};
 pub use self::stop::{Stop, StopRule};
-pub use self::verdict::{Verdict, verdict, verdict_of_ratio};
+pub use self::verdict::{Verdict, smallest_visible, verdict, verdict_of_ratio};
 
 /// The median; the mean of the middle two for an even number. `None` when no value is finite.
 pub fn median(samples: &[f64]) -> Option<f64> {

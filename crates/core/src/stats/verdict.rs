@@ -69,6 +69,13 @@ pub fn verdict_of_ratio(ratio: &Estimate, threshold: f64) -> Verdict {
     }
 }
 
+/// The smallest relative change that would have been reported: the longer arm of the interval, and no less than `threshold`.
+/// `None` where no change would have been, below 5 rounds.
+pub fn smallest_visible(ratio: &Estimate, threshold: f64) -> Option<f64> {
+    let arm = (ratio.high - ratio.value).max(ratio.value - ratio.low) / ratio.value;
+    (ratio.n >= 5 && arm.is_finite()).then(|| arm.max(threshold))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +104,19 @@ mod tests {
         assert_eq!(verdict(&old, &old, 0.10, 1), Verdict::WithinNoise);
         assert_eq!(verdict(&old, &old[..2], 0.02, 1), Verdict::Inconclusive);
         assert_eq!(serde_json::to_string(&Verdict::WithinNoise).unwrap(), "\"within-noise\"");
+    }
+
+    #[test]
+    fn a_change_of_the_smallest_visible_size_is_reported_and_half_of_it_is_not() {
+        for (arm, threshold) in [(0.08, 0.05), (0.01, 0.05)] {
+            let around =
+                |value: f64| Estimate { value, low: value - arm, high: value + arm, unit: Unit::Ratio, n: 9 };
+            let visible = smallest_visible(&around(1.0), threshold).unwrap();
+            assert!((visible - f64::max(arm, threshold)).abs() < 1e-12, "{visible}");
+            assert_eq!(verdict_of_ratio(&around(1.001 + visible), threshold), Verdict::Regressed);
+            assert_ne!(verdict_of_ratio(&around(1.0 + visible / 2.0), threshold), Verdict::Regressed);
+        }
+        let few = Estimate { value: 1.0, low: 0.9, high: 1.1, unit: Unit::Ratio, n: 4 };
+        assert_eq!(smallest_visible(&few, 0.05), None);
     }
 }

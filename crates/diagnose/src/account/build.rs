@@ -19,8 +19,8 @@ const ROUNDING: f64 = 1e-9;
 ///   [`Account::unseen_share`] and [`Account::unknown_symbols_share`] keep the two apart.
 /// - Waits that requests end are split by what requests did in those very sleeps ([`StackTime::requests`]): at the device
 ///   ([`Layer::Device`]), in a queue ([`Layer::Block`]), and the rest, which keeps the layer of the wait; where data lie on a
-///   volume (dm, md), the rest of a wait for data is the volume's ([`Layer::Block`]): its requests become such of a disk only
-///   when it lets them. Sleeps with the same stack that were not recorded are split in the same proportions. All other waits are never split: a busy disk
+///   volume (dm, md), or a control group's use of a disk is limited, the rest of a wait for data is theirs ([`Layer::Block`]): it
+///   becomes a request to a disk only when they let it. Sleeps with the same stack that were not recorded are split in the same proportions. All other waits are never split: a busy disk
 ///   beside them proves nothing.
 /// - Where the stacks of a profile do not sum to its threads, the difference is [`Layer::Unexplained`] in
 ///   [`Account::layers`], with its sign.
@@ -29,6 +29,8 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
     let off_disk = OffDisk::new(profile, &mut meanings);
     let used = |file: &FileUse| file.mapped || file.reads.calls + file.writes.calls > 0;
     let on_a_volume = profile.files.iter().any(|file| file.volume.is_some() && used(file));
+    // What a control group's limit holds back is no request yet.
+    let limited = profile.devices.iter().any(|device| device.throttle.is_some());
     let mut sums: HashMap<(u32, Class, bool), Sum> = HashMap::new();
     let mut sites = Sites::default();
     let (mut unseen_ns, mut unknown_ns, mut seen_ns) = (0.0, 0.0, 0.0);
@@ -61,8 +63,8 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
                 let no_device = is_ring && device + queued <= 0.0;
                 let rest_at = match class.wait {
                     _ if no_device => at(Layer::Filesystem),
-                    // Neither in a queue nor at a disk: the volume holds it back, before or after.
-                    Some(Wait::DeviceRead | Wait::DeviceWrite) if on_a_volume => at(Layer::Block),
+                    // Neither in a queue nor at a disk: the volume holds it back, before or after, or the limit does.
+                    Some(Wait::DeviceRead | Wait::DeviceWrite) if on_a_volume || limited => at(Layer::Block),
                     _ => class,
                 };
                 book(rest_at, rest, others, Delay::default());
@@ -121,8 +123,9 @@ impl OffDisk {
         let Some(block) = profile.block.as_ref() else { return OffDisk::default() };
         let (mut reads, mut completions) = (0_u64, 0_u64);
         for stack in profile.stacks.iter().filter(|stack| stack.state == State::Blocked) {
-            let followed = stack.requests.is_some_and(|requests| requests.ring_ns.is_some());
-            match meanings.of(stack).wait {
+            let class = meanings.of(stack);
+            let followed = of_ring(stack, class).is_some();
+            match class.wait {
                 Some(Wait::DeviceRead) => reads = reads.saturating_add(stack.events),
                 Some(Wait::Completion) if !followed => completions = completions.saturating_add(stack.events),
                 _ => {}
@@ -187,7 +190,7 @@ impl Parts {
             return None;
         }
         // A ring waits for what its requests wait for; what others write to a disk meanwhile is not its concern.
-        let ring = requests.ring_ns.filter(|_| class.wait == Some(Wait::Completion)).map(share);
+        let ring = of_ring(stack, class).map(share);
         let (is_ring, ring) = (ring.is_some(), ring.unwrap_or(1.0));
         let device = share(requests.device_ns).min(ring);
         let queued = share(requests.queued_ns).min(ring - device);
@@ -197,6 +200,13 @@ impl Parts {
         };
         Some(Parts { device, queued, event: 1.0 - ring, is_ring, delay })
     }
+}
+
+/// How long a request on a file was under way on a ring in a wait for one; `None`: it is no such wait (requests of io_submit(2) are on
+/// no ring), or its requests were not followed.
+fn of_ring(stack: &StackTime, class: Class) -> Option<f64> {
+    let waits = class.wait == Some(Wait::Completion) && class.operation == Operation::Ring;
+    stack.requests?.ring_ns.filter(|_| waits)
 }
 
 /// Whether a request to a device ends this wait, whoever submitted it.

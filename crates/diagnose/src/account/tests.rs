@@ -280,18 +280,14 @@ fn sleeps_that_no_request_of_the_program_can_have_ended_are_not_for_a_disk() {
 
 /// Waiting of one thread for a ring: for events, for the device, and elsewhere for a file.
 fn ring_wait(requests: RequestTime) -> (f64, f64, f64) {
-    let pieces: Vec<Piece> = vec![(
-        0,
-        State::Blocked,
-        vec!["io_cqring_wait", "__x64_sys_io_uring_enter"],
-        vec!["serve"],
-        true,
-        1000,
-        1.0,
-    )];
+    completion_wait(&["io_cqring_wait", "__x64_sys_io_uring_enter"], 0, requests)
+}
+
+fn completion_wait(kernel: &[&'static str], own_requests: u64, requests: RequestTime) -> (f64, f64, f64) {
+    let pieces: Vec<Piece> = vec![(0, State::Blocked, kernel.to_vec(), vec!["serve"], true, 1000, 1.0)];
     let mut p = profile(&pieces, 0);
     (p.stacks[0].seen_ns, p.stacks[0].requests) = (1000.0, Some(requests));
-    p.block = Some(iowhy_core::profile::BlockSample::default());
+    p.block = Some(iowhy_core::profile::BlockSample { own_requests, ..Default::default() });
     let a = account(&p, &Classifier::new());
     assert_eq!(a.sum(|_| true).time_ns, 1000.0);
     let waits = a.layers.get(Layer::Device).wait_ns + a.layers.get(Layer::Block).wait_ns;
@@ -309,4 +305,12 @@ fn a_ring_waits_for_what_its_requests_wait_for() {
     assert_eq!(ring_wait(no_disk), (600.0, 0.0, 400.0));
     // Not followed: without any request at a block device it is taken to be an event.
     assert_eq!(ring_wait(RequestTime::default()), (1000.0, 0.0, 0.0));
+    // Compilers may leave no function for the wait. Requests of io_submit(2) are on no ring.
+    let own = RequestTime { ring_ns: Some(900.0), ..busy_disk };
+    let inlined = ["schedule_hrtimeout_range_clock", "__do_sys_io_uring_enter", "do_syscall_64"];
+    let (event, disk, file) = completion_wait(&inlined, 0, own);
+    assert!((event - 100.0).abs() < 1e-9 && (disk - 900.0).abs() < 1e-9 && file == 0.0);
+    let aio = ["read_events", "do_io_getevents", "__x64_sys_io_getevents"];
+    let none_on_a_ring = RequestTime { ring_ns: Some(0.0), ..busy_disk };
+    assert_eq!(completion_wait(&aio, 10, none_on_a_ring), (0.0, 1000.0, 0.0));
 }

@@ -3,17 +3,17 @@
 //!
 //! What was not seen is `None`. What may not enter: causes, thresholds, words.
 
+use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{
     Access, CallCount, DeviceUse, FileUse, Profile, SampledShare, Step, StepKind, Tier,
 };
 
-use super::range::Range;
 use super::{Facts, say};
 use crate::account::{Entry, Sum};
 use crate::classify::{Operation, Wait};
 
-/// Bytes of a page, where the model does not say another size.
+/// Bytes of a page.
 pub(super) const PAGE_BYTES: f64 = 4096.0;
 /// System calls that open a file by its name.
 pub(super) const OPEN_CALLS: [&str; 4] = ["open", "openat", "openat2", "creat"];
@@ -47,9 +47,11 @@ pub(super) const NAME_CHANGES: [&str; 12] = [
     "symlink",
     "symlinkat",
 ];
+/// A mean number of requests in flight that counts as one at a time.
+pub(super) const ABOUT_ONE: f64 = 1.6;
+
 /// System calls that make data durable.
-pub(super) const SYNC_CALLS: [&str; 7] =
-    ["fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs", "sync_file_range2"];
+pub(super) const SYNC_CALLS: [&str; 5] = ["fsync", "fdatasync", "msync", "sync", "syncfs"];
 
 /// Reading or writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,19 +103,32 @@ pub(super) struct Tally {
     pub(super) synchronous: SampledShare,
 }
 
+/// Calls that make data durable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Syncs {
+    pub(super) number: f64,
+    /// Else it is inferred.
+    pub(super) counted: bool,
+}
+
 /// Looks fewer than this say nothing about a share.
 pub(super) const ENOUGH_LOOKS: u64 = 20;
 
 /// A sampled share with its interval; `None` when too few were looked at.
-pub(super) fn share_of(sampled: SampledShare) -> Option<Range> {
+pub(super) fn share_of(sampled: SampledShare) -> Option<Estimate> {
     let (low, high) = sampled.interval().filter(|_| sampled.n >= ENOUGH_LOOKS)?;
-    Some(Range::new(low, sampled.value()?, high))
+    Some(Estimate { value: sampled.value()?, low, high, unit: Unit::Ratio, n: sampled.n })
 }
 
 /// Whether a file's bytes are on the path between program and disk. Descriptors whose file could not be looked up
 /// (`unknown`) were opened and closed within a moment: that is what is done with regular files, not with pipes.
 fn is_storage(file: &FileUse) -> bool {
-    matches!(file.kind.as_str(), "regular" | "block-device" | "unknown")
+    is_storage_kind(&file.kind)
+}
+
+/// The same by the kind of the file.
+pub(super) fn is_storage_kind(kind: &str) -> bool {
+    matches!(kind, "regular" | "block-device" | "unknown")
 }
 
 /// Whether every call of the family was counted with its file.
@@ -125,10 +140,21 @@ pub fn counted_with_their_file(profile: &Profile, side: Side) -> bool {
 }
 
 impl Facts<'_> {
+    /// Wall time without the observer: the base of every gain.
+    pub fn program_wall_ns(&self) -> f64 {
+        self.account.wall_ns - self.account.layer(Layer::Observer).wall_ns
+    }
+
     /// A part of the wall time as a share of it, 0 to 1.
     pub(super) fn wall_share(&self, wall_ns: f64) -> f64 {
         let wall = self.account.wall_ns;
         if wall > 0.0 { (wall_ns / wall).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// Wall time of waits for requests that others' requests delayed at the device, or were there with.
+    pub(super) fn delay_at_device_ns(&self) -> f64 {
+        let share = |e: &Entry| (e.delay.behind_ns + e.delay.beside_ns) / e.time_ns.max(1.0);
+        self.removable_by_others(share).booked_ns
     }
 
     /// A part of the wall time as a share of what is left of it without queueing for a CPU: what a program does is the
@@ -159,7 +185,7 @@ impl Facts<'_> {
 
     /// Wall time of entering and leaving the kernel where it was not seen for what.
     pub fn entering_wall_ns(&self) -> f64 {
-        self.account.sum(super::loops::entering).wall_ns
+        self.account.sum(entering).wall_ns
     }
 
     /// Calls of the read or write family that succeeded, all kinds of files together: the kernel's own count in
@@ -212,19 +238,26 @@ impl Facts<'_> {
         Some(named.map(CallCount::succeeded).sum::<u64>() as f64)
     }
 
-    /// All system calls of the run, those that fail too: each costs its way into the kernel.
-    pub(crate) fn all_calls(&self) -> Option<f64> {
-        let counts = self.profile.calls.as_ref().filter(|counts| counts.complete)?;
-        Some(counts.calls.iter().map(|c| c.calls).sum::<u64>() as f64)
+    /// Mean time of a call that reads, writes or syncs, of all threads and with its queueing for a CPU; `None` where not every call was
+    /// counted, and for other operations.
+    pub fn mean_call_ns(&self, operation: Operation) -> Option<f64> {
+        let names: &[&str] = match operation {
+            Operation::Read => Side::Read.call_names(),
+            Operation::Write => Side::Write.call_names(),
+            Operation::Sync => &SYNC_CALLS,
+            _ => return None,
+        };
+        let calls = self.counted_calls(names).filter(|calls| *calls > 0.0)?;
+        Some(self.account.operation(operation).time_ns / calls)
     }
 
     /// Calls that make data durable: counted; else inferred from the sleeps in them, which is no count and is never printed
     /// as one (each such call sleeps about once for each thing it waits for, so that the most frequent thing tells; where not
     /// all sleeps were seen, no more than the devices were flushed). `None` where threads were only looked at: how often a
     /// look finds one asleep says nothing about how often it fell asleep.
-    pub(super) fn syncs(&self) -> Option<Range> {
-        if let Some(counted) = self.counted_calls(&SYNC_CALLS) {
-            return (counted > 0.0).then(|| Range::exact(counted));
+    pub(super) fn syncs(&self) -> Option<Syncs> {
+        if let Some(number) = self.counted_calls(&SYNC_CALLS) {
+            return (number > 0.0).then_some(Syncs { number, counted: true });
         }
         if self.profile.sight.tier < Tier::Stacks {
             return None;
@@ -232,8 +265,8 @@ impl Facts<'_> {
         let kinds = [Wait::DataWriteback, Wait::CacheFlush, Wait::Journal, Wait::DeviceWrite];
         let most = kinds.iter().map(|w| self.waiting(Operation::Sync, *w).events).max().unwrap_or(0) as f64;
         let flushes: u64 = self.profile.devices.iter().map(|d| d.flushes).sum();
-        let most = if !self.sleeps_are_counted() && flushes > 0 { most.min(flushes as f64) } else { most };
-        (most > 0.0).then(|| Range::new(most / 2.0, most, most * 1.5))
+        let number = if !self.sleeps_are_counted() && flushes > 0 { most.min(flushes as f64) } else { most };
+        (number > 0.0).then_some(Syncs { number, counted: false })
     }
 
     /// Reads or writes of regular files and block devices.
@@ -327,9 +360,28 @@ impl Facts<'_> {
         self.storage_files().filter_map(|f| f.recently_evicted_pages).sum()
     }
 
-    /// The device that was busy longest.
+    /// The part of the places in the queues of the program's devices that other programs took, by requests: all of it where the
+    /// program itself sends one request at a time, which fills no queue. 0 where requests were not seen.
+    pub(super) fn others_part_of_queue(&self) -> f64 {
+        let Some(block) = &self.profile.block else { return 0.0 };
+        let others: u64 = block.others.iter().map(|other| other.requests).sum();
+        if others > 0 && block.in_flight.is_some_and(|own| own <= ABOUT_ONE) {
+            return 1.0;
+        }
+        others as f64 / (block.own_requests.saturating_add(others)).max(1) as f64
+    }
+
+    /// Of the devices that hold files of the program, the one that was busy longest; of all, where none of its files names one. A
+    /// device that only others use may be busier, and is nothing that the program waits for.
     pub(super) fn device(&self) -> Option<&DeviceUse> {
-        self.profile.devices.iter().max_by_key(|d| d.busy_ns)
+        let of_a_file = |d: &&DeviceUse| {
+            let names =
+                |f: &FileUse| f.device.as_ref() == Some(&d.name) || f.volume.as_ref() == Some(&d.name);
+            self.profile.files.iter().any(names)
+        };
+        let devices = &self.profile.devices;
+        let own = devices.iter().filter(of_a_file).max_by_key(|d| d.busy_ns);
+        own.or_else(|| devices.iter().max_by_key(|d| d.busy_ns))
     }
 
     /// Part of the wall time in which that device had a request in flight.
@@ -381,18 +433,18 @@ impl Facts<'_> {
     }
 
     /// Part of the program's read requests that began where the one before ended.
-    pub fn adjacent_reads(&self) -> Option<Range> {
+    pub fn adjacent_reads(&self) -> Option<Estimate> {
         let block = self.profile.block.as_ref()?;
         share_of(SampledShare { hits: block.own_reads_adjacent, n: block.own_reads })
     }
 
     /// Whether reads of files follow each other: by the calls, else by the requests at the device.
-    pub(super) fn sequential_reads(&self) -> Option<Range> {
+    pub(super) fn sequential_reads(&self) -> Option<Estimate> {
         share_of(self.tally(Side::Read).sequential).or_else(|| self.adjacent_reads())
     }
 
     /// Whether reads of a file go from its end to its front, by the stretches in which the order of calls was seen.
-    pub(super) fn backward_reads(&self) -> Option<Range> {
+    pub(super) fn backward_reads(&self) -> Option<Estimate> {
         let steps = self.profile.pattern.stretches.iter().flat_map(|s| &s.steps);
         // Two reads at random are a run of two, and every other one goes back.
         let back = |s: &Step| s.count > 2 && s.stride < 0 && s.stride.unsigned_abs() <= 2 * s.bytes;
@@ -406,32 +458,7 @@ impl Facts<'_> {
 
     /// Part of the calls on descriptors opened with O_DIRECT; 0 where that is not known.
     pub(super) fn direct_share(&self, side: Side) -> f64 {
-        share_of(self.tally(side).direct).map_or(0.0, |s| s.likely)
-    }
-
-    /// How many times longer the device takes for a request of `large` bytes than for one of `small`: by the model,
-    /// else 1 to 2.5 (below the knee of a disk's curve the time hardly depends on the size).
-    pub(super) fn service_growth(&self, small: f64, large: f64) -> Range {
-        let cost = self.model.map(|m| m.cost(Layer::Device));
-        let page = self.model.map_or(PAGE_BYTES, |m| m.page_bytes.max(1) as f64);
-        let time = |bytes: f64| cost.map(|c| c.total_ns(bytes / page, bytes)).filter(|t| *t > 0.0);
-        match (time(small), time(large)) {
-            (Some(short), Some(long)) => {
-                let growth = (long / short).max(1.0);
-                Range::new(1.0 + (growth - 1.0) * 0.7, growth, 1.0 + (growth - 1.0) * 1.3)
-            }
-            // Above the knee it grows with the size: at 1 MiB at the latest, at 128 KiB at the earliest.
-            _ => {
-                let beyond = |knee: f64| (large / knee).max(1.0) / (small / knee).max(1.0);
-                Range::new(beyond(1_048_576.0), 1.3 * beyond(262_144.0), 2.5 * beyond(131_072.0))
-            }
-        }
-    }
-
-    /// Fraction of waiting that is saved when requests of `now` bytes become requests of `then` bytes.
-    pub(super) fn saved_by_larger(&self, now: f64, then: f64) -> Range {
-        let requests = (now / then.max(1.0)).clamp(0.0, 1.0);
-        Range::exact(requests).times(self.service_growth(now, then)).at_most(1.0).rest()
+        share_of(self.tally(side).direct).map_or(0.0, |s| s.value)
     }
 
     /// Mean number of active threads (running, queued or waiting on the path) while one was in these entries: the wall
@@ -480,6 +507,13 @@ impl Facts<'_> {
     }
 }
 
+/// Entering and leaving the kernel where it was not yet seen for what: each call has the same part of it.
+pub(super) fn entering(e: &Entry) -> bool {
+    e.busy
+        && e.class.operation == Operation::Unknown
+        && matches!(e.class.layer, Layer::Call | Layer::Unexplained)
+}
+
 /// Reads or writes of a file.
 fn access(file: &FileUse, side: Side) -> &Access {
     match side {
@@ -498,10 +532,10 @@ mod tests {
         let run = |complete| {
             let run = Run::new(10.0).calls(&[("fsync", 30), ("fdatasync", 10), ("write", 400)]);
             let run = run.with(|p| p.calls.as_mut().unwrap().complete = complete);
-            run.facts(|f| (f.counted_calls(&["fsync", "fdatasync"]), f.all_calls()))
+            run.facts(|f| f.counted_calls(&["fsync", "fdatasync"]))
         };
-        assert_eq!(run(true), (Some(40.0), Some(440.0)));
-        assert_eq!(run(false), (None, None), "a lower bound is no count");
+        assert_eq!(run(true), Some(40.0));
+        assert_eq!(run(false), None, "a lower bound is no count");
     }
 
     #[test]
@@ -529,16 +563,5 @@ mod tests {
             ..DeviceUse::default()
         }];
         assert_eq!(run.facts(|f| (f.in_flight(), f.device_busy_share())), (Some(4.0), Some(0.5)));
-    }
-
-    #[test]
-    fn larger_requests_save_by_the_model_where_there_is_one() {
-        let mut run = Run::new(1.0);
-        let guessed = run.facts(|f| f.saved_by_larger(4096.0, 65536.0));
-        assert!((guessed.high - 15.0 / 16.0).abs() < 1e-9 && (guessed.low - (1.0 - 2.5 / 16.0)).abs() < 1e-9);
-        run.model = Some(crate::findings::synthetic::model());
-        let known = run.facts(|f| f.saved_by_larger(4096.0, 65536.0));
-        let growth = (60_000.0 + 0.5 * 65536.0) / (60_000.0 + 0.5 * 4096.0);
-        assert!((known.likely - (1.0 - growth / 16.0)).abs() < 1e-9, "{known:?}");
     }
 }

@@ -4,9 +4,8 @@
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
-use super::range::Range;
 use super::report::Draft;
-use super::{Facts, SavedTime, loops, say};
+use super::{Facts, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
@@ -19,9 +18,6 @@ pub(super) struct Lock {
     /// As in "threads wait for the lock of one inode".
     pub(super) name: &'static str,
     pub(super) advice: &'static str,
-    /// The part of the other kernel time in those operations that goes as well: queueing up and being woken costs CPU
-    /// time, and what is done less often needs the lock less often.
-    pub(super) along: Range,
 }
 
 /// Fewer waits than this, together shorter than [`START_UP_NS`], are those of threads that start or end together.
@@ -47,20 +43,10 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
     let cpus = facts.profile.pressure.cpus.max(1) as f64;
     let work_ns = facts.account.sum(|e| e.busy && !spinning(e)).time_ns;
     let cost_ns = waits.wall_ns + spins.wall_ns;
-    let run_facts = |e: &Entry| e.busy && !spinning(e) && lock.spins_in.contains(&e.class.operation);
-    let beside_ns = facts.account.sum(run_facts).time_ns;
-    let removed = facts
-        .saved_without(|e| f64::from(cost(e)))
-        .part(Range::new(0.3, 0.85, 1.0))
-        .and(facts.saved_without(|e| f64::from(run_facts(e))).part(lock.along))
-        .and(loops::around(facts, facts.all_calls().unwrap_or(0.0), cost_ns + beside_ns, lock.along))
-        .0;
-    let most = |along: f64| (facts.account.wall_ns - (work_ns - along * beside_ns) / cpus).max(0.0);
-    let saved_time = SavedTime(Range::new(
-        removed.low.min(most(lock.along.low)),
-        removed.likely.min(most(lock.along.likely)),
-        removed.high.min(most(lock.along.high)),
-    ));
+    // Who no longer waits is not queued up and woken either, and what is done less often needs the lock less often.
+    let around = |e: &Entry| e.busy && !spinning(e) && lock.spins_in.contains(&e.class.operation);
+    let least_ns = (work_ns - facts.account.sum(around).time_ns) / cpus;
+    let removable = facts.removable(|e| f64::from(cost(e) || around(e)));
     let mut evidence = vec![format!(
         "{}; {:.1} threads running or waiting meanwhile, of {threads}",
         facts.waits_in_words(waits, "wait for it", "waits for it"),
@@ -76,7 +62,7 @@ pub(super) fn judge(facts: &Facts<'_>, lock: &Lock) -> Option<Finding> {
     Draft {
         id: lock.id,
         cost_ns,
-        saved_time: Some(saved_time),
+        removable: Some(removable.at_most(facts.account.wall_ns - least_ns)),
         sentence: format!(
             "Threads wait for {} {} of wall time",
             lock.name,

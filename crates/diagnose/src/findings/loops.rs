@@ -1,76 +1,132 @@
-//! The program's own loop around its calls, which goes with calls that are removed.
+//! The program's own code around its calls, which may go with calls that are removed.
 //!
-//! Fewer calls are fewer turns, unless the loop works on each piece, which is unknown: the interval begins at 0. The likely
-//! value falls with the own time of a turn. At most all of it goes, up to [`LOOP_NS`] per call, because kernel entry empties
-//! CPU buffers and caches that the loop fills again.
+//! Of the samples, those in the C library's function of a call, on the way in or out, go with the call. Of the rest nobody sees how much
+//! works on the bytes, which stay, and how much makes the calls: between nothing and all of it goes.
 
-use iowhy_core::layer::Layer;
+use iowhy_core::profile::{Profile, SampledShare, StackTime, State};
 
-use super::range::Range;
-use super::{Facts, SavedTime};
+use super::Facts;
+use super::facts::{SYNC_CALLS, Side};
 use crate::account::Entry;
 use crate::classify::Operation;
 
-/// A program with less own time between two calls mostly loops around them. This constant and the next were fitted to the cases
-/// on one CPU; a profile holds no measurement of them.
-const LOOP_NS: f64 = 3000.0;
-/// Own time between two calls of which half is likely to go with the calls.
-const HALF_LOOP_NS: f64 = 400.0;
-/// A turn of an interpreter takes this multiple.
-const INTERPRETED: f64 = 5.0;
-/// CPU time of an interpreter\'s start per page fault: CPython 3.11 of Debian 12 starts in 7 to 9 ms with 820 faults, another
-/// build in 20 ms with 1,950.
-const START_NS_A_FAULT: f64 = 10_000.0;
-/// Further faults are not those of the start.
-const MAX_START_FAULTS: f64 = 2000.0;
-/// The largest part of the own time that counts as start.
-const MAX_START_SHARE: f64 = 0.5;
-/// Prefixes of process names.
-const INTERPRETERS: [&str; 8] = ["python", "perl", "ruby", "node", "php", "lua", "tclsh", "Rscript"];
+/// Other calls that C libraries have a function for and that go with reads, writes, files and mappings.
+const OTHER_CALLS: [&str; 12] = [
+    "lseek",
+    "syscall",
+    "preadv64",
+    "pwritev64",
+    "open",
+    "openat",
+    "close",
+    "stat",
+    "fstat",
+    "statx",
+    "mmap",
+    "munmap",
+];
 
 /// CPU time in the program's own code.
 pub fn own_ns(facts: &Facts<'_>) -> f64 {
     facts.account.sum(|e| e.busy && e.class.operation == Operation::User).time_ns
 }
 
-/// Time saved outside of the calls if `removed_share` of `calls` goes; `removed_ns` is the time of these calls. Nothing if either is
-/// unknown.
-pub fn around(facts: &Facts<'_>, calls: f64, removed_ns: f64, removed_share: Range) -> SavedTime {
-    let own_ns = own_ns(facts);
-    if calls < 1.0 || own_ns <= 0.0 || removed_ns <= 0.0 {
-        return SavedTime::default();
+/// Wall time of the program's own code, in nanoseconds, that goes if all of its calls go.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OwnCode {
+    /// What was sampled in functions of calls, by the lower end of its 95 % interval.
+    pub least_ns: f64,
+    /// The same by the samples.
+    pub seen_ns: f64,
+    /// All of it.
+    pub most_ns: f64,
+}
+
+impl OwnCode {
+    /// That of a run.
+    pub fn new(facts: &Facts<'_>) -> OwnCode {
+        let seen = in_call_functions(facts.profile);
+        let (low, value) = (seen.interval().map_or(0.0, |(low, _)| low), seen.value().unwrap_or(0.0));
+        let all = facts.removable(|e| f64::from(is_own(e)));
+        OwnCode { least_ns: low * all.certain_ns, seen_ns: value * all.booked_ns, most_ns: all.most_ns }
     }
-    let turn = if interpreted(facts) { INTERPRETED } else { 1.0 };
-    let in_loop = 1.0 - (start_ns(facts) / own_ns).min(MAX_START_SHARE);
-    let each = own_ns / calls / turn;
-    let likely = in_loop * (turn * removed_ns / own_ns).min(1.0) / (1.0 + (each / HALF_LOOP_NS).powi(2));
-    let most = (LOOP_NS / each.max(1.0)).min(1.0);
-    facts
-        .saved_without(|e| {
-            f64::from(e.busy && matches!(e.class.operation, Operation::User | Operation::Interrupt))
-        })
-        .part(Range::new(0.0, likely, most))
-        .part(removed_share.at_most(1.0))
 }
 
-/// CPU time of an interpreter's start, which belongs to no loop; 0 for other programs.
-pub fn start_ns(facts: &Facts<'_>) -> f64 {
-    let faults = facts.profile.io.minor_faults.unwrap_or(0) as f64;
-    if interpreted(facts) { faults.min(MAX_START_FAULTS) * START_NS_A_FAULT } else { 0.0 }
+/// The part of an entry that goes with the calls, by the samples in their functions: of the program's own code and of interrupts meanwhile.
+pub(super) fn within_calls(facts: &Facts<'_>) -> impl Fn(&Entry) -> f64 {
+    let seen = in_call_functions(facts.profile).value().unwrap_or(0.0);
+    move |e| if is_own(e) { seen } else { 0.0 }
 }
 
-/// Whether most of the run is an interpreter's.
-pub fn interpreted(facts: &Facts<'_>) -> bool {
-    let is = |name: &str| INTERPRETERS.iter().any(|i| name.starts_with(i));
-    let time = |pick: &dyn Fn(&str) -> bool| -> u64 {
-        facts.profile.threads.iter().filter(|t| pick(&t.name)).map(|t| t.running_ns).sum()
-    };
-    2 * time(&is) > time(&|_| true)
+fn is_own(e: &Entry) -> bool {
+    e.busy && matches!(e.class.operation, Operation::User | Operation::Interrupt)
 }
 
-/// Entering and leaving the kernel where it was not yet seen for what: each call has the same part of it.
-pub(super) fn entering(e: &Entry) -> bool {
-    e.busy
-        && e.class.operation == Operation::Unknown
-        && matches!(e.class.layer, Layer::Call | Layer::Unexplained)
+/// Samples of the program's own code in a function that makes a call of reading, writing or syncing.
+fn in_call_functions(profile: &Profile) -> SampledShare {
+    let own = |s: &&StackTime| s.known && s.state == State::Running && s.kernel.is_empty();
+    let mut share = SampledShare::default();
+    for stack in profile.stacks.iter().filter(own) {
+        share.n = share.n.saturating_add(stack.events);
+        let leaf = stack.user.first().and_then(|id| profile.symbols.get(*id as usize));
+        if leaf.is_some_and(|symbol| makes_a_call(&symbol.name)) {
+            share.hits = share.hits.saturating_add(stack.events);
+        }
+    }
+    share
+}
+
+/// Whether a function of a C library is that of a call: `read`, `__libc_pread64`, `__GI___write_nocancel`.
+fn makes_a_call(function: &str) -> bool {
+    let name = function.trim_start_matches("__GI_").trim_start_matches('_').trim_start_matches("libc_");
+    let name = name.trim_end_matches("_nocancel");
+    let is = |call: &str| name == call || call.strip_suffix("64") == Some(name);
+    let families = Side::BOTH.iter().flat_map(|side| side.call_names());
+    families.chain(&SYNC_CALLS).chain(&OTHER_CALLS).any(|call| is(call))
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::layer::Layer;
+
+    use super::*;
+    use crate::findings::synthetic::Run;
+
+    #[test]
+    fn functions_of_calls_are_known_by_their_names_in_c_libraries() {
+        for name in [
+            "read",
+            "__read",
+            "__GI___libc_write",
+            "__libc_pread64",
+            "pread",
+            "__write_nocancel",
+            "fsync",
+            "lseek",
+        ] {
+            assert!(makes_a_call(name), "{name}");
+        }
+        for name in ["main", "reader", "fread", "_IO_file_read", "memcpy", "thread_read"] {
+            assert!(!makes_a_call(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_seen_in_the_function_of_a_call_goes_with_it() {
+        let run = Run::new(10.0).busy(Operation::User, Layer::Program, 0.4).stack(
+            &["main"],
+            State::Running,
+            0.3,
+            300,
+        );
+        let run = run.stack(&["__read"], State::Running, 0.1, 100).with(|p| {
+            // The builder makes kernel stacks.
+            p.stacks.iter_mut().for_each(|s| s.user = std::mem::take(&mut s.kernel));
+        });
+        let own = run.facts(OwnCode::new);
+        assert!(
+            own.least_ns > 0.5e9 && (own.seen_ns / 1e9 - 1.0).abs() < 0.01 && own.most_ns >= 4e9,
+            "{own:?}"
+        );
+    }
 }

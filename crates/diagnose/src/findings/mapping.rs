@@ -1,13 +1,16 @@
 //! Whose page faults they are: of files that are mapped, or of fresh memory. By the kernel functions of the samples, so
 //! it also tells where the files themselves went unseen. What may not enter: causes.
 
+use std::collections::BTreeMap;
+
 use iowhy_core::profile::State;
 
 use super::Facts;
+use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
 /// Functions that only faults on files run.
-const OF_FILES: [&str; 8] = [
+const OF_FILES: [&str; 10] = [
     "filemap_map_pages",
     "filemap_map_folio_range",
     "next_uptodate_folio",
@@ -16,10 +19,19 @@ const OF_FILES: [&str; 8] = [
     "do_read_fault",
     "do_shared_fault",
     "do_fault_around",
+    "do_page_mkwrite",
+    "fault_dirty_shared_page",
 ];
-/// Functions that only faults on fresh memory run.
-const OF_MEMORY: [&str; 4] =
-    ["do_anonymous_page", "do_huge_pmd_anonymous_page", "alloc_anon_folio", "vma_alloc_zeroed_movable_folio"];
+/// Functions that faults on fresh memory run, and on pages that are copied because a parent or a child has them too; of a file's
+/// page they run those above besides.
+const OF_MEMORY: [&str; 6] = [
+    "do_anonymous_page",
+    "do_huge_pmd_anonymous_page",
+    "alloc_anon_folio",
+    "vma_alloc_zeroed_movable_folio",
+    "do_wp_page",
+    "wp_page_copy",
+];
 /// Fewer samples than this tell nothing,
 const ENOUGH: u64 = 10;
 /// or fewer than this where all are of one kind: five alike of two kinds have a probability of one in sixteen.
@@ -49,6 +61,22 @@ impl Facts<'_> {
         let enough = if all_alike { ENOUGH_ALIKE } else { ENOUGH };
         (events >= enough).then_some(of_files > memory)
     }
+
+    /// Samples of faults in each process, by thread: of processes that are pooled, in one of them on average. Each process takes
+    /// faults when it starts, on its program and its libraries; those are no mapping's that it could make otherwise, and a
+    /// process of few samples took no others that could be told from them.
+    pub(super) fn processes_that_fault(&self) -> impl Fn(&Entry) -> bool + use<'_> {
+        let process = |thread: u32| self.profile.threads.get(thread as usize).map_or(0, |t| t.pid);
+        let mut samples = BTreeMap::<u32, u64>::new();
+        for entry in self.account.entries.iter().filter(|e| e.busy && e.class.operation == Operation::Fault) {
+            *samples.entry(process(entry.thread)).or_default() += entry.events;
+        }
+        let pooled = self.profile.processes.iter().map(|process| (process.pid, process.count.max(1)));
+        for (pid, count) in pooled {
+            samples.entry(pid).and_modify(|samples| *samples /= count);
+        }
+        move |entry| samples.get(&process(entry.thread)).is_some_and(|&samples| samples >= ENOUGH_ALIKE)
+    }
 }
 
 #[cfg(test)]
@@ -65,5 +93,7 @@ mod tests {
         assert_eq!(run("do_anonymous_page", 50), Some(false));
         assert_eq!(run("next_uptodate_folio", 3), None, "too few samples");
         assert_eq!(run("vfs_read", 50), None);
+        assert_eq!(run("do_wp_page", 50), Some(false), "copied after a fork");
+        assert_eq!(run("do_page_mkwrite", 50), Some(true));
     }
 }

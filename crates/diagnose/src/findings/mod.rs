@@ -11,7 +11,6 @@ mod dirty_throttle;
 mod facts;
 mod failing;
 mod fresh_buffers;
-mod gain;
 mod healthy;
 mod inode_lock;
 mod lock;
@@ -28,9 +27,9 @@ mod noisy_neighbour;
 mod precedence;
 mod queue_depth_one;
 mod queueing;
-mod range;
 mod readahead_waste;
 mod remote_metadata;
+mod removable;
 #[cfg(test)]
 mod repair_tests;
 mod repairs;
@@ -51,15 +50,13 @@ mod throttled;
 mod unaligned_write;
 mod waiting_elsewhere;
 
-use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::finding::{Finding, FindingId, Prediction};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
 pub use self::facts::{Side, counted_with_their_file};
-pub use self::gain::SavedTime;
-pub use self::loops::{around, interpreted, own_ns, start_ns};
-pub use self::range::Range;
-pub use self::repairs::{Repairs, first_time, others, repaired, together};
+pub use self::loops::{OwnCode, own_ns};
+pub use self::repairs::{Repairs, choices, first_time, others, repaired, together};
 use crate::account::Account;
 use crate::advice;
 
@@ -72,6 +69,8 @@ pub struct Facts<'a> {
     pub account: &'a Account,
     /// The costs of the machine, where they were measured.
     pub model: Option<&'a StackModel>,
+    /// What was calibrated on this machine.
+    pub predictions: &'a [(FindingId, Prediction)],
     /// Calls that a finding explains already.
     claimed: Option<facts::Side>,
 }
@@ -79,7 +78,12 @@ pub struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// The facts of one run.
     pub fn new(profile: &'a Profile, account: &'a Account, model: Option<&'a StackModel>) -> Facts<'a> {
-        Facts { profile, account, model, claimed: None }
+        Facts { profile, account, model, predictions: &[], claimed: None }
+    }
+
+    /// The same with what was calibrated for findings.
+    pub fn with(self, predictions: &'a [(FindingId, Prediction)]) -> Facts<'a> {
+        Facts { predictions, ..self }
     }
 
     /// Whether another finding explains the calls of this side ([`precedence`]).
@@ -132,7 +136,7 @@ pub fn judge(facts: &Facts<'_>) -> Vec<Finding> {
         RULES.iter().filter(move |r| r.id.is_repairable() == repairable).filter_map(|r| (r.judge)(facts))
     };
     let mut findings = precedence::unexplained(found(true).collect());
-    precedence::rank(&mut findings);
+    precedence::rank(&mut findings, facts.wall_share(facts.delay_at_device_ns()));
     precedence::describe(&mut findings, found(false).next());
     failing::report(facts, &mut findings);
     advice::add(facts.profile, facts.account, &mut findings);

@@ -61,22 +61,23 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::Throttled, F::DirtyThrottle),
     (F::Throttled, F::NoisyNeighbour),
     (F::Throttled, F::QueueDepthOne),
+    // The waits of small direct requests are the limit's.
+    (F::Throttled, F::SmallRequests),
     (F::NoisyNeighbour, F::DeviceSaturated),
     (F::UnalignedWrite, F::SmallRequests),
     // The writer pauses because the device is busy; the pause is the more direct evidence.
     (F::DirtyThrottle, F::DeviceSaturated),
+    // While the writer is paused, bytes leave at the device's rate: time that copying does not take becomes a pause.
+    (F::DirtyThrottle, F::CopyBound),
     // Each new mapping is mapped, faulted and unmapped under the lock.
     (F::FreshBuffers, F::MmapLock),
     (F::SmallRequests, F::CopyBound),
 ];
 
-/// What the first saves must be at least this part of what the second saves (or costs, where no gain is known).
+/// What the first saves, or costs where no gain is known, must be at least this part of what the second does.
 const MIN_PART: f64 = 0.5;
-/// `noisy-neighbour` is first only from this multiple of the best gain of the program's own causes: other processes may be
-/// gone in the next run.
-const OTHERS_FIRST: f64 = 1.5;
-/// Where the best repair gains less, what the program mostly does is reported first.
-const WEAK_GAIN: f64 = 1.2;
+/// Where the first cause takes less than a fifth of the wall time, what the program mostly does is reported first.
+const WEAK: f64 = 0.2;
 
 /// Facts with all claims of [`CLAIMS`] whose rule finds its cause.
 pub(super) fn with_claims<'a>(facts: &Facts<'a>, finds: impl Fn(FindingId, &Facts<'a>) -> bool) -> Facts<'a> {
@@ -93,20 +94,18 @@ pub(super) fn unexplained(findings: Vec<Finding>) -> Vec<Finding> {
     findings.into_iter().zip(keep).filter_map(|(f, keep)| keep.then_some(f)).collect()
 }
 
-/// Greatest predicted gain first, then, without a prediction, by share of the wall time.
-pub(super) fn rank(findings: &mut Vec<Finding>) {
+/// The greatest part of the wall time first: what a calibrated change saves, else what the cause takes. What other processes cost was
+/// measured in this run, whereas a gain may rest on repeats after it: they come first where more of the wall time is theirs than is left
+/// of the first cause without their delay at the device. `at_device`: share of the wall time that this delay takes, which is in the waits
+/// of that cause.
+pub(super) fn rank(findings: &mut Vec<Finding>, at_device: f64) {
     let others = findings.iter().position(|f| f.id == FindingId::NoisyNeighbour);
     let others = others.map(|at| findings.remove(at));
-    findings.sort_by(|a, b| gain(b).total_cmp(&gain(a)).then_with(|| b.share.total_cmp(&a.share)));
+    findings.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| b.share.total_cmp(&a.share)));
     if let Some(others) = others {
-        // A cause whose gain is not known is compared by its share of the time.
-        let more_than = |f: &Finding| match f.gain {
-            Some(_) => gain(&others) > OTHERS_FIRST * gain(f),
-            None => weight(&others) > f.share,
-        };
-        let clearly_more = findings.first().is_none_or(more_than);
-        let at = findings.iter().position(|f| gain(f) < gain(&others)).unwrap_or(findings.len());
-        findings.insert(if clearly_more { 0 } else { at.max(1) }, others);
+        let mostly_theirs = findings.first().is_none_or(|f| others.share > f.share - at_device);
+        let at = findings.iter().position(|f| f.share < others.share).unwrap_or(findings.len());
+        findings.insert(if mostly_theirs { 0 } else { at.max(1) }, others);
     }
 }
 
@@ -116,20 +115,17 @@ pub(super) fn describe(findings: &mut Vec<Finding>, description: Option<Finding>
     let own = findings.iter().any(|f| f.id != FindingId::NoisyNeighbour);
     if !own {
         findings.push(description);
-    } else if let Some(best) = findings.first() {
-        let weak = best.gain.is_some_and(|g| g.predicted < WEAK_GAIN);
-        if weak && description.id != FindingId::Healthy && description.share > best.share {
-            findings.insert(0, description);
-        }
+    } else if let Some(best) = findings.first()
+        && weight(best) < WEAK
+        && description.id != FindingId::Healthy
+        && description.share > best.share
+    {
+        findings.insert(0, description);
     }
 }
 
-fn gain(f: &Finding) -> f64 {
-    f.gain.map_or(0.0, |g| g.predicted)
-}
-
 /// Part of the wall time that a finding is about.
-fn weight(f: &Finding) -> f64 {
+pub(super) fn weight(f: &Finding) -> f64 {
     f.gain.map_or(f.share, |g| 1.0 - 1.0 / g.predicted.max(1.0))
 }
 
@@ -163,16 +159,23 @@ mod tests {
                 high: g,
                 open_above: false,
             }),
+            gain_rest_unchanged: None,
             in_program: None,
+            prediction: None,
+            not_calibrated: None,
             undecided: false,
         };
-        let first = |share| {
-            let syncs = finding(F::SyncPerWrite, share, None);
-            let mut both = vec![finding(F::NoisyNeighbour, 0.09, Some(1.1)), syncs];
-            rank(&mut both);
+        let first = |share, theirs, at_device, gain| {
+            let mut both =
+                vec![finding(F::NoisyNeighbour, theirs, Some(1.1)), finding(F::SyncPerWrite, share, gain)];
+            rank(&mut both, at_device);
             both[0].id
         };
-        assert_eq!([first(0.98), first(0.05)], [F::SyncPerWrite, F::NoisyNeighbour]);
+        assert_eq!(first(0.98, 0.09, 0.0, None), F::SyncPerWrite);
+        assert_eq!(first(0.05, 0.09, 0.0, None), F::NoisyNeighbour);
+        // Nearly all of these waits are behind requests of others, whatever a repeat gains.
+        assert_eq!(first(0.98, 0.95, 0.95, Some(33.0)), F::NoisyNeighbour);
+        assert_eq!(first(0.98, 0.3, 0.3, Some(2.0)), F::SyncPerWrite);
     }
 
     #[test]
@@ -184,7 +187,10 @@ mod tests {
             evidence: vec![],
             advice: String::new(),
             gain: None,
+            gain_rest_unchanged: None,
             in_program: None,
+            prediction: None,
+            not_calibrated: None,
             undecided: false,
         };
         let both = vec![finding(F::SyncPerWrite, 0.06), finding(F::DirtyThrottle, 0.8)];

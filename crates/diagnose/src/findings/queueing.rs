@@ -108,7 +108,7 @@ mod tests {
             assert!(shared.iter().all(|e| e.class.layer != Layer::CpuQueue));
         });
         // Queued in the program's own code: nothing of it goes with the reads.
-        let of_reads = |run: &Run| run.facts(|f| f.saved_without(|e| f64::from(!e.busy))).0.likely;
+        let of_reads = |run: &Run| run.facts(|f| f.removable(|e| f64::from(!e.busy))).booked_ns;
         assert!((of_reads(&run) - 1e9).abs() < 1.0);
         // Nobody knows in what: with as many turns after a sleep as after a preemption, half of it.
         let unknown = Run::new(10.0)

@@ -6,7 +6,7 @@ use iowhy_core::finding::FindingId;
 use iowhy_core::replay::Plan;
 
 use super::rule;
-use crate::repair::{FirstTime, Repaired, RunFacts};
+use crate::repair::{FirstTime, Repaired, RunFacts, Sizes};
 
 /// The repairs that belong to a rule.
 #[derive(Clone, Copy)]
@@ -17,12 +17,14 @@ pub struct Repairs {
     pub others: fn(&Plan, &RunFacts) -> Vec<Repaired>,
     /// The first pass of the repaired run, where it is measured separately.
     pub first_time: fn(&Plan) -> Option<FirstTime>,
+    /// Sizes of the advised repair that its user may choose, with their names.
+    pub choices: &'static [(&'static str, Sizes)],
 }
 
 impl Repairs {
     /// One repair without alternatives.
     pub(super) const fn one(advised: fn(&Plan, &RunFacts) -> Result<Repaired, String>) -> Repairs {
-        Repairs { advised, others: |_, _| Vec::new(), first_time: |_| None }
+        Repairs { advised, others: |_, _| Vec::new(), first_time: |_| None, choices: &[] }
     }
 }
 
@@ -50,6 +52,11 @@ pub fn repaired(id: FindingId, plan: &Plan, run_facts: &RunFacts) -> Result<Repa
 /// Other repairs of the same cause, tried beside the first.
 pub fn others(id: FindingId, plan: &Plan, run_facts: &RunFacts) -> Vec<Repaired> {
     (rule(id).repairs.others)(plan, run_facts)
+}
+
+/// Sizes of the advised repair that its user may choose, with their names.
+pub fn choices(id: FindingId) -> &'static [(&'static str, Sizes)] {
+    rule(id).repairs.choices
 }
 
 /// The first pass over the data in the repaired run, where it cannot be avoided and differs from the baseline. It is

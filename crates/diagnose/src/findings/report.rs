@@ -1,10 +1,9 @@
-//! How a rule says what it found: one place decides whether it is worth saying, and turns saved time into share and gain.
+//! How a rule says what it found: one place decides whether it is worth saying, and turns time into share and gain.
 //! What may not enter: causes.
 
-use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::layer::Layer;
+use iowhy_core::finding::{Finding, FindingId, Gain};
 
-use super::gain::SavedTime;
+use super::removable::Removable;
 use super::{Facts, WORTH_SAVING, say};
 
 /// A cause before it is decided whether it is worth naming.
@@ -12,25 +11,31 @@ pub(super) struct Draft {
     pub(super) id: FindingId,
     /// Wall time that the cause costs.
     pub(super) cost_ns: f64,
-    /// What the repair saves; `None` where nothing can be predicted.
-    pub(super) saved_time: Option<SavedTime>,
+    /// What the repair could take away; `None` where the account does not tell.
+    pub(super) removable: Option<Removable>,
     pub(super) sentence: String,
     pub(super) evidence: Vec<String>,
     pub(super) advice: String,
 }
 
 impl Draft {
-    /// The finding, if it is worth naming: by the time saved, else by its cost.
+    /// The finding, if it is worth naming: by its cost, and by what could be taken away.
     pub(super) fn finding(self, facts: &Facts<'_>) -> Option<Finding> {
-        // What a repair gains is told of the program alone: being observed is neither kept nor saved.
-        let wall = facts.account.wall_ns - facts.account.layer(Layer::Observer).wall_ns;
-        let worth = match self.saved_time {
-            Some(saved_time) => saved_time.is_worth(wall),
-            None => wall > 0.0 && self.cost_ns >= WORTH_SAVING * wall,
+        let wall = facts.program_wall_ns();
+        let prediction =
+            facts.predictions.iter().find(|(id, _)| *id == self.id).map(|(_, prediction)| prediction.clone());
+        let gain = prediction.as_ref().map(|prediction| prediction.gain(wall));
+        let worth = match (gain, self.removable) {
+            // What was tried and saves nothing that matters, even at best.
+            (Some(gain), _) if 1.0 - 1.0 / gain.high < WORTH_SAVING => false,
+            (_, Some(removable)) => {
+                removable.is_worth(wall) && facts.share_without_queueing(self.cost_ns) >= WORTH_SAVING
+            }
+            (_, None) => wall > 0.0 && self.cost_ns >= WORTH_SAVING * wall,
         };
         let mut evidence = self.evidence;
         let queued = facts.wall_share(facts.queueing_ns());
-        if self.saved_time.is_some()
+        if self.removable.is_some()
             && !matches!(self.id, FindingId::NoisyNeighbour | FindingId::Throttled)
             && queued >= WORTH_SAVING
         {
@@ -45,8 +50,11 @@ impl Draft {
             sentence: self.sentence,
             evidence,
             advice: self.advice,
-            gain: self.saved_time.map(|s| s.gain(wall)),
+            gain,
+            gain_rest_unchanged: self.removable.and_then(|r| Gain::at_most(wall, r.most_ns)),
             in_program: None,
+            prediction,
+            not_calibrated: None,
             undecided: false,
         })
     }

@@ -1,8 +1,8 @@
 //! Numbers in the sentences of findings. What may not enter: what the numbers mean.
 
+use iowhy_core::estimate::Estimate;
 use iowhy_core::units::{self, Bytes};
 
-use super::range::Range;
 pub(super) use iowhy_core::units::percent;
 
 /// A count: whole below a million, digits in groups; three digits above.
@@ -43,16 +43,19 @@ pub(super) fn time(ns: f64) -> String {
 }
 
 /// A sampled share with its interval: `97 % (between 95 % and 99 %)`.
-pub(super) fn share(r: Range) -> String {
-    if r.high - r.low <= 0.01 {
-        percent(r.likely)
+pub(super) fn share(share: Estimate) -> String {
+    let Estimate { value, low, high, .. } = share;
+    if high - low <= 0.01 {
+        percent(value)
     } else {
-        format!("{} (between {} and {})", percent(r.likely), percent(r.low), percent(r.high))
+        format!("{} (between {} and {})", percent(value), percent(low), percent(high))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::estimate::Unit;
+
     use super::*;
 
     #[test]
@@ -61,6 +64,7 @@ mod tests {
             [0.0, 1.4, 12.0, 1234.0, 123_456.0, 1_234_567.0, 45.6e6, 2e9].map(count),
             ["0", "1.4", "12", "1,234", "123,456", "1.23 million", "45.6 million", "2.00 billion"]
         );
-        assert_eq!(share(Range::new(0.5, 0.6, 0.7)), "60 % (between 50 % and 70 %)");
+        let sampled = Estimate { value: 0.6, low: 0.5, high: 0.7, unit: Unit::Ratio, n: 90 };
+        assert_eq!(share(sampled), "60 % (between 50 % and 70 %)");
     }
 }

@@ -256,6 +256,12 @@ pub fn slow_and_repaired(id: FindingId, slow: &Run, repaired: &Run) -> Finding {
     first
 }
 
+/// Asserts that the bound of a finding leaves this share of the run. Samples make it a little larger.
+pub fn bound_leaves(found: &Finding, share: f64) {
+    let left = found.gain_rest_unchanged.map_or(0.0, |most| 1.0 / most);
+    assert!(left <= share + 1e-6 && left > share - 0.03, "{left} instead of {share}: {found:?}");
+}
+
 /// A sampled share.
 pub fn looked(hits: u64, n: u64) -> SampledShare {
     SampledShare { hits, n }

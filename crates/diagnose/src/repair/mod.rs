@@ -77,9 +77,15 @@ impl Sizes {
     pub const ALL: u64 = u64::MAX;
 }
 
+impl Sizes {
+    /// Where nobody says otherwise.
+    pub const USUAL: Sizes =
+        Sizes { batch: BATCH, request_bytes: coalesce::BYTES, depth: None, subsample: SUBSAMPLE };
+}
+
 impl Default for Sizes {
     fn default() -> Sizes {
-        Sizes { batch: BATCH, request_bytes: coalesce::BYTES, depth: None, subsample: SUBSAMPLE }
+        Sizes::USUAL
     }
 }
 

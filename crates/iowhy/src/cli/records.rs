@@ -38,6 +38,19 @@ pub struct CompareArgs {
     pub force: bool,
 }
 
+/// Options of `merge`.
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// Records of the ranks of one job, made with `iowhy --json 'run-{rank}.json' -- CMD` as tasks of mpirun, srun, flux or
+    /// torchrun, in any order; `@NAME` is all runs saved as NAME
+    #[arg(value_name = "RECORD", required = true)]
+    pub records: Vec<PathBuf>,
+
+    /// Smallest difference of a rank to report, relative to the median wall time
+    #[arg(long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true, value_parser = value(units::parse_percent))]
+    pub threshold: f64,
+}
+
 /// Options of `history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
@@ -79,6 +92,8 @@ pub struct ExportArgs {
 pub enum ExportFormat {
     /// A table as comma-separated values.
     Csv,
+    /// Figures of the record and of its tables, for Prometheus and others (OpenMetrics).
+    Openmetrics,
     /// Measured cells as jobs of fio's `--output-format=json+`.
     FioJson,
     /// Measured cells as a job file that fio runs.

@@ -9,11 +9,15 @@ use iowhy_core::problem::Problem;
 use iowhy_core::profile::Tier;
 use iowhy_core::units;
 
-use super::value::{one_of, seed, time_from, value};
+use super::value::{count, one_of, seed, time_from, value};
+use super::when::When;
+
+/// Ranks are C's `int` in every launcher.
+const MAX_RANK: u64 = i32::MAX as u64;
 
 /// Options of `iowhy [PATH]`. All are optional here: one that is given before a subcommand, where it has no effect, is
 /// an error.
-#[derive(Debug, Default, PartialEq, Eq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct PathArgs {
     /// A directory (a scratch file is made in it and removed), a file, a device (both read only), `null`, `memory`,
     /// `scripted[:MODEL.toml]`, or several that take turns, `stripe:64k:A,B,C` [default: the current directory]
@@ -104,15 +108,38 @@ pub struct SightArgs {
     #[arg(long)]
     pub no_counts: bool,
 
+    /// Do not repeat calls of the program afterwards (up to 4 s, on scratch files beside its own): no gain is printed then
+    #[arg(long)]
+    pub no_calibrate: bool,
+
     /// Record every call in its order, for `iowhy prove RECORD` (needs root or CAP_BPF and CAP_PERFMON); `--prove` does, too
     #[arg(long, conflicts_with = "no_counts")]
     pub record_calls: bool,
+
+    /// Rank of this process in a parallel job, from 0 [default: by the variables of Open MPI, PMI, PALS, Flux, PMIx, a Slurm
+    /// step, torchrun, or an indexed Job of Kubernetes]. `{rank}` and `{host}` in names of outputs are filled in
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = value(count::<u64>(0..=MAX_RANK)))]
+    pub rank: Option<u64>,
+
+    /// Number of ranks of the job
+    #[arg(long, value_name = "M", allow_hyphen_values = true, value_parser = value(count::<u64>(1..=MAX_RANK)))]
+    pub ranks: Option<u64>,
 }
 
 impl WatchArgs {
     /// Whether `attach` takes this option of `iowhy -- CMD`, too.
     pub fn is_for_attach(name: &str) -> bool {
-        ["--flamegraph", "--model", "--tier", "--no-counts", "--record-calls"].contains(&name)
+        [
+            "--flamegraph",
+            "--model",
+            "--tier",
+            "--no-counts",
+            "--no-calibrate",
+            "--record-calls",
+            "--rank",
+            "--ranks",
+        ]
+        .contains(&name)
     }
 
     /// The first option that was given, as it is typed.
@@ -125,7 +152,10 @@ impl WatchArgs {
             ("--model", self.sight.model.is_some()),
             ("--tier", self.sight.tier.is_some()),
             ("--no-counts", self.sight.no_counts),
+            ("--no-calibrate", self.sight.no_calibrate),
             ("--record-calls", self.sight.record_calls),
+            ("--rank", self.sight.rank.is_some()),
+            ("--ranks", self.sight.ranks.is_some()),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))
@@ -142,6 +172,17 @@ pub struct AttachArgs {
     /// How long to profile [default: until the process ends, or Ctrl-C]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = value(time_from(Duration::from_millis(10))))]
     pub time: Option<Duration>,
+
+    /// Wait for a call that takes longer, and say what it waited for and who caused that: an operation (read, write, sync, open,
+    /// close, stat, names, descriptor, map) and a time, such as 'sync>50ms' (needs root, or CAP_BPF and CAP_PERFMON). All calls are
+    /// timed, and the slowest twenty of the operation listed
+    #[arg(long, value_name = "OP>TIME", value_parser = value(When::parse),
+        conflicts_with_all = ["flamegraph", "model", "tier", "no_counts", "no_calibrate", "record_calls"])]
+    pub when: Option<When>,
+
+    /// End after so many slow calls [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "when", value_parser = value(count::<usize>(1..=100)))]
+    pub count: Option<usize>,
 
     /// Options shared with `iowhy -- CMD`.
     #[command(flatten)]

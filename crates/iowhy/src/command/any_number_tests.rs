@@ -181,6 +181,7 @@ fn any_number_in_another_record_is_shown_or_refused() {
         "compared-programs",
         "doctor",
         "lint",
+        "merged",
         "ratios",
         "simulated",
         "trace",

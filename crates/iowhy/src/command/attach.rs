@@ -1,5 +1,7 @@
-//! `iowhy attach PID`: watches a program that runs already, for a while or to its end, and says where its time went.
+//! `iowhy attach PID`: watches a program that runs already, for a while or to its end, and says where its time went. `--when` is
+//! another command.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
@@ -9,7 +11,9 @@ use crate::cli::{AttachArgs, OutputArgs};
 use crate::ending::Ending;
 use crate::observation::Observation;
 use crate::output::{self, Outputs};
+use crate::prediction::Calibrate;
 use crate::progress::Countdown;
+use crate::rank;
 use crate::screen;
 use iowhy_view::document::Detail;
 
@@ -26,14 +30,21 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let inputs: Vec<&Path> = args.sight.model.as_deref().into_iter().collect();
     let outputs = Outputs::open_apart(options, &inputs)?;
     let observation = Observation::prepare(&args.sight, false)?;
+    if let Some(own) = rank::own().filter(|_| !outputs.quiet()) {
+        output::note(&rank::words(own));
+    }
     let subject = Subject::Process { pid, limit };
     let profile = {
-        let _countdown = Countdown::start(limit, &format!("watching process {pid}"), outputs.quiet());
-        observation.watch(&subject)?
+        let countdown = OnceCell::new();
+        let begun = || {
+            countdown
+                .get_or_init(|| Countdown::start(limit, &format!("watching process {pid}"), outputs.quiet()));
+        };
+        observation.watch(&subject, &begun)?
     };
     let name = profile.processes.first().map(|process| process.name.as_str()).unwrap_or_default();
     let named = format!("process {pid} {name}").trim_end().to_owned();
-    let (record, flamegraph) = observation.finish(profile, named, None);
+    let (record, flamegraph) = observation.finish(profile, named, None, Calibrate::Live, outputs.quiet());
     outputs.warn(&record.warnings);
     let printed = outputs
         .finish(&screen::text(&screen::watch::chapter(&record, Detail::Screen), output::width()), &record);

@@ -219,7 +219,7 @@ fn measure(
     let after = profiling.takes();
     let mut outcome =
         campaign::run(&cells, effort, &mut |p| progress.at(p.share, p.remaining + after, p.cell));
-    let watched = profiling.run(&cells, sweep.seed, progress);
+    let watched = profiling.run(&cells, (sweep.seed, 1.0, Duration::ZERO), progress, |_, _| false);
     let calibrated = Outcome { cells: outcome.cells.split_off(measured), ..outcome };
     let own: Vec<CellRun> = outcome.cells.split_off(swept).into_iter().flatten().collect();
     let context = analysis::Context {

@@ -1,4 +1,5 @@
-//! `iowhy export RECORD`: a record for other programs: tables as CSV, cells as fio's JSON or as a job that fio can run.
+//! `iowhy export RECORD`: a record for other programs: tables as CSV, figures as OpenMetrics, cells as fio's JSON or
+//! as a job that fio can run.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use crate::pending::Pending;
 use crate::record::{Kind, Record};
 use crate::record_file;
 use crate::{fio, store};
-use iowhy_view::csv;
+use iowhy_view::{csv, openmetrics};
 
 /// Runs the command.
 ///
@@ -58,6 +59,7 @@ pub(super) fn exported(record: &Path, format: ExportFormat, list: Option<&str>) 
                 .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?;
             text::json(text) + "\n"
         }
+        ExportFormat::Openmetrics => openmetrics::text(&value),
         ExportFormat::FioJob => fio::job_of(&measured(record, kind, value)?),
     })
 }

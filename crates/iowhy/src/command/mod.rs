@@ -10,16 +10,20 @@ pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod history;
+pub mod merge;
 pub mod mrc;
 pub mod path;
 pub mod prove;
+pub mod replay;
 pub mod report;
 pub mod schema;
 pub mod sim;
 pub mod stripe;
+pub mod tails;
 pub mod trace;
 pub mod tree;
 pub mod watch;
+pub mod whole_machine;
 
 use iowhy_core::warning::Warning;
 

@@ -2,20 +2,24 @@
 
 use std::time::{Duration, Instant};
 
+use iowhy_core::cell::CellRun;
 use iowhy_core::limit::Limit;
-use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
+use iowhy_core::saved_model::SavedModel;
 use iowhy_core::units::Bytes;
 use iowhy_core::workload::{CacheState, Method};
 use iowhy_path::analysis::Analysis;
+use iowhy_path::cross_check::{self, Observed};
 use iowhy_path::limit::Question;
 use iowhy_path::methods::MethodTable;
 use iowhy_path::plan::{PathPlan, plan};
+use iowhy_path::saved::saved_model;
 use iowhy_path::targets;
 use iowhy_probe::campaign::{self, Effort, Outcome};
 use iowhy_probe::interrupt;
+use iowhy_probe::target::Target;
 
-use crate::calibration::{MIN_ROUNDS, ROUNDS, analyse, decide_limits, fit_slices, readable_target};
+use crate::calibration::{FurtherRounds, MIN_ROUNDS, ROUNDS, analyse, fit_slices, readable_target};
 use crate::cli::{OutputArgs, PathArgs};
 use crate::cross_check::CrossCheckPlan;
 use crate::ending::Ending;
@@ -35,8 +39,8 @@ use iowhy_view::document::Detail;
 const DEFAULT_TIME: Duration = Duration::from_secs(30);
 /// Time kept back for looking at the target, fitting and printing.
 const MARGIN: Duration = Duration::from_millis(1500);
-/// Part of the time that is kept for rounds of borderline limits.
-const BORDERLINE_SHARE: f64 = 0.2;
+/// Part of the time that is kept for rounds of borderline limits and wide intervals, at least.
+const FURTHER_SHARE: f64 = 0.35;
 /// More rounds make no interval visibly narrower.
 const MAX_ROUNDS: u32 = 200;
 
@@ -65,14 +69,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     }
     let ruler = ruler::measure(&targets, seed)?;
     let mut plan = plan(&target, &below, size, seed);
-    if plan.canonical().is_empty() {
-        return Err(Problem::refused(format!(
-            "`{}` is too small to measure: {} are used of it, and no request fits",
-            target.facts.name,
-            Bytes(target.facts.size_bytes.min(size))
-        ))
-        .hint("name a file of at least 4 KiB, better 16 MiB, or a directory"));
-    }
+    large_enough(&plan, &target, size)?;
     // Virtual time takes none: the same script must give the same slices.
     let looked = if target.script().is_some() { Duration::ZERO } else { begun.elapsed() };
     let left = time.saturating_sub(looked).saturating_sub(MARGIN);
@@ -80,7 +77,7 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let profiling = CrossCheckPlan::make(&plan.cells, is_canonical, left);
     let after = profiling.takes();
     let left = left.saturating_sub(after);
-    let rest = left.mul_f64(BORDERLINE_SHARE);
+    let rest = left.mul_f64(FURTHER_SHARE);
     fit_slices(&mut plan, left - rest);
     let effort = Effort {
         min_rounds: MIN_ROUNDS,
@@ -95,16 +92,27 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         progress.at(p.share * measuring, p.remaining + after, p.cell);
     });
     let mut analysis = analyse(&plan, &outcome, &target, &ruler, seed);
-    let until = (started, started + left);
-    if decide_limits(&plan, &mut outcome, &analysis, (&target, &ruler, seed), until, &progress) {
+    let further = FurtherRounds {
+        plan: &plan,
+        target: &target,
+        ruler: &ruler,
+        seed,
+        between: (started, started + left),
+        progress: &progress,
+    };
+    if further.measure(&mut outcome, &analysis) {
         analysis = analyse(&plan, &outcome, &target, &ruler, seed);
     }
-    let watched = profiling.run(&plan.cells, seed, &progress);
+    let spare =
+        if target.script().is_some() { Duration::ZERO } else { left.saturating_sub(started.elapsed()) };
+    let watched =
+        profiling.run(&plan.cells, (seed, measuring, spare), &progress, undecided(&outcome, &analysis));
     drop(progress);
 
     let mut record = measurement::record(&targets, ruler, &outcome, seed);
     record.warnings.extend(warnings);
-    let saved = save.map_or(Ok(()), |save| save_model(save, analysis.model.as_ref()));
+    let model = analysis.model.clone().map(|model| saved_model(&plan, &outcome, model));
+    let saved = save.map_or(Ok(()), |save| save_model(save, model.as_ref()));
     let accounts = analysis.layers.clone();
     fill(&mut record, &plan, &outcome, analysis);
     let measured = outcome.cells.iter().filter_map(|runs| runs.first());
@@ -118,6 +126,31 @@ pub fn run(args: &PathArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     // The report stands also where the model could not be saved.
     saved?;
     Ok(ending)
+}
+
+/// Refuses a target that no request fits into.
+fn large_enough(plan: &PathPlan<'_>, target: &Target, size: u64) -> Result<(), Problem> {
+    if !plan.canonical().is_empty() {
+        return Ok(());
+    }
+    Err(Problem::refused(format!(
+        "`{}` is too small to measure: {} are used of it, and no request fits",
+        target.facts.name,
+        Bytes(target.facts.size_bytes.min(size))
+    ))
+    .hint("name a file of at least 4 KiB, better 16 MiB, or a directory"))
+}
+
+/// Whether more samples may decide the cross-check of a cell.
+fn undecided<'a>(outcome: &'a Outcome, analysis: &'a Analysis) -> impl Fn(&CellRun, &Observed) -> bool + 'a {
+    |run: &CellRun, seen: &Observed| {
+        let measured =
+            outcome.cells.iter().filter_map(|runs| runs.first()).find(|known| known.key == run.key);
+        let check = measured
+            .zip(analysis.layers.get(&run.key))
+            .and_then(|(measured, layers)| cross_check::compare(seen, run, measured, layers));
+        check.is_some_and(|check| check.is_undecided())
+    }
 }
 
 /// Two outputs must be two files.
@@ -187,7 +220,7 @@ fn methods(table: MethodTable) -> impl Iterator<Item = MethodRecord> {
 }
 
 /// Writes the fitted model.
-fn save_model(save: Pending, model: Option<&StackModel>) -> Result<(), Problem> {
+fn save_model(save: Pending, model: Option<&SavedModel>) -> Result<(), Problem> {
     let model = model.ok_or_else(|| {
         Problem::failed("there is no model to save: too little was measured").hint("raise `--time`")
     })?;

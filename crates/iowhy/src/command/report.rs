@@ -73,6 +73,7 @@ pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
             Ok(vec![Known::Watched(Box::new(serde_json::from_value(value).map_err(damaged)?))])
         }
         Kind::Proof => Ok(vec![Known::Proved(Box::new(serde_json::from_value(value).map_err(damaged)?))]),
+        Kind::Replay => Ok(vec![Known::Replayed(Box::new(serde_json::from_value(value).map_err(damaged)?))]),
         Kind::Measurement => {
             let record: crate::record::Record = serde_json::from_value(value).map_err(damaged)?;
             if record.cells.iter().all(|cell| cell.samples.is_empty()) {
@@ -95,6 +96,9 @@ pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
         Kind::ComparisonOfPrograms => {
             Ok(vec![Known::ComparedPrograms(Box::new(serde_json::from_value(value).map_err(damaged)?))])
         }
+        Kind::MergedRanks => {
+            Ok(vec![Known::Merged(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
         Kind::Simulation => {
             Ok(vec![Known::Simulated(Box::new(serde_json::from_value(value).map_err(damaged)?))])
         }
@@ -107,7 +111,7 @@ pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
         Kind::SmallFiles => Ok(vec![Known::Tree(Box::new(serde_json::from_value(value).map_err(damaged)?))]),
         _ => Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
             "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `prove`, `bench`, `sim`, `mrc`, `classic`, `compare`, \
-             `tree` and `stripe advise`",
+             `merge`, `tree` and `stripe advise`",
         )),
     }
 }

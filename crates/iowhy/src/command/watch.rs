@@ -14,7 +14,9 @@ use crate::cli::{OutputArgs, PathArgs, WatchArgs};
 use crate::ending::Ending;
 use crate::observation::{Observation, invocation};
 use crate::output::{self, Report, complain};
+use crate::prediction::Calibrate;
 use crate::proof::{Wanted, prove};
+use crate::rank;
 use crate::record::run_time::RunTimeRecord;
 use crate::run_as;
 use crate::screen;
@@ -58,12 +60,15 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
         // Before the program runs, so that no signal between its end and the proof is lost.
         interrupt::install();
     }
+    if let Some(own) = rank::own().filter(|_| !report.quiet()) {
+        output::note(&rank::words(own));
+    }
     let subject = Subject::Command {
         program: program.clone(),
         arguments: arguments.to_vec(),
         identity: identity.cloned(),
     };
-    let profile = match observation.watch(&subject) {
+    let profile = match observation.watch(&subject, &|| {}) {
         Ok(profile) => profile,
         // The program did not run: a shell's code where the command is to blame, else ours.
         Err(refusal) => return Ok(Ending::not_started(refusal.problem, refusal.code)),
@@ -79,7 +84,8 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
         let screen = screen::text(&screen::run_time::chapter(&record), report.width());
         return Ok(completed(ending, [report.finish(&screen, &record)]));
     }
-    let (mut record, flamegraph) = observation.finish(profile, named, run_as::ran_as());
+    let (mut record, flamegraph) =
+        observation.finish(profile, named, run_as::ran_as(), Calibrate::Ended, report.quiet());
     report.warn(&record.warnings);
     let mut shown = screen::text(&screen::watch::chapter(&record, Detail::Screen), report.width());
     if args.prove {

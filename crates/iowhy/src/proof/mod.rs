@@ -1,6 +1,6 @@
 //! The proof of a profiled run: its findings replayed with and without their repairs, as the user of this run.
 
-mod cgroup_helper;
+pub(crate) mod cgroup_helper;
 
 use std::time::Duration;
 

@@ -14,14 +14,22 @@ pub enum Kind {
     Measurement,
     /// A profiled program.
     WatchedProgram,
+    /// `--all` and `--cgroup`: the whole machine.
+    WholeMachine,
+    /// `attach --when`: the calls of a program by their time, and its slow calls.
+    Tails,
     /// Run time and end of a program that may not be profiled.
     RunTime,
     /// Verdicts of `prove`.
     Proof,
+    /// `replay`: the calls of a run on several file systems.
+    Replay,
     /// `compare` of measured cells.
     Comparison,
     /// `compare` of profiled programs.
     ComparisonOfPrograms,
+    /// `merge`: the ranks of a parallel job.
+    MergedRanks,
     /// `doctor --try`.
     TrialOfASetting,
     /// `doctor`.

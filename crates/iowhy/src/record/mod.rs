@@ -11,16 +11,21 @@ pub mod history;
 mod kind;
 pub mod lists;
 pub mod member;
+pub mod merge;
 mod path;
 pub mod prove;
+pub mod rank;
+pub mod replay;
 pub mod run_time;
 pub mod schema;
 pub mod sim;
 pub mod stripe;
 pub mod stripe_advice;
+pub mod tails;
 pub mod trace;
 pub mod tree;
 pub mod watch;
+pub mod whole_machine;
 
 pub use kind::Kind;
 pub use path::{

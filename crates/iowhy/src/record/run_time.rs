@@ -6,6 +6,7 @@ use iowhy_core::warning::Warning;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rank::RankRecord;
 use super::watch::{Exit, Invocation};
 use super::{Kind, SCHEMA};
 
@@ -22,6 +23,9 @@ pub struct RunTimeRecord {
     pub command: String,
     /// The program: its command line.
     pub subject: String,
+    /// Which process of a parallel job it was; absent outside of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<RankRecord>,
     /// Machine.
     pub environment: Environment,
     /// What a reader must know.
@@ -48,6 +52,7 @@ impl RunTimeRecord {
             iowhy: env!("CARGO_PKG_VERSION").to_owned(),
             command: invocation.command,
             subject: invocation.subject,
+            rank: invocation.rank,
             environment: invocation.environment,
             warnings: invocation.warnings,
             wall_s: profile.wall_ns as f64 / 1e9,

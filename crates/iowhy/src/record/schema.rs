@@ -11,24 +11,32 @@ use super::compare::{Comparison, ProgramComparison};
 use super::doctor::{DoctorRecord, TrialRecord};
 use super::history::HistoryRecord;
 use super::lists::{ClassicsFound, Listed, Offer, RemovalFound};
+use super::merge::MergeRecord;
 use super::prove::ProveRecord;
+use super::replay::ReplayRecord;
 use super::run_time::RunTimeRecord;
 use super::sim::SimRecord;
 use super::stripe::LintRecord;
 use super::stripe_advice::AdviceRecord;
+use super::tails::TailsRecord;
 use super::trace::{RatiosFound, TraceFound, TraceRecord};
 use super::tree::TreeRecord;
 use super::watch::WatchRecord;
+use super::whole_machine::WholeMachineRecord;
 
 /// The schema of a kind of record (JSON Schema 2020-12).
 pub fn schema(kind: Kind) -> Value {
     let schema = match kind {
         Kind::Measurement => generate::<super::Record>(),
         Kind::WatchedProgram => generate::<WatchRecord>(),
+        Kind::WholeMachine => generate::<WholeMachineRecord>(),
+        Kind::Tails => generate::<TailsRecord>(),
         Kind::RunTime => generate::<RunTimeRecord>(),
         Kind::Proof => generate::<ProveRecord>(),
+        Kind::Replay => generate::<ReplayRecord>(),
         Kind::Comparison => generate::<Comparison>(),
         Kind::ComparisonOfPrograms => generate::<ProgramComparison>(),
+        Kind::MergedRanks => generate::<MergeRecord>(),
         Kind::TrialOfASetting => generate::<TrialRecord>(),
         Kind::Doctor => generate::<DoctorRecord>(),
         Kind::Simulation => generate::<SimRecord>(),

@@ -6,7 +6,9 @@
 use crate::record::Record;
 use crate::record::classic::ClassicRecord;
 use crate::record::compare::{Comparison, ProgramComparison};
+use crate::record::merge::MergeRecord;
 use crate::record::prove::ProveRecord;
+use crate::record::replay::ReplayRecord;
 use crate::record::sim::SimRecord;
 use crate::record::stripe_advice::AdviceRecord;
 use crate::record::trace::MrcRecord;
@@ -24,10 +26,14 @@ pub enum Known {
     Watched(Box<WatchRecord>),
     /// Of a proof that was made of a record.
     Proved(Box<ProveRecord>),
+    /// Of `replay`.
+    Replayed(Box<ReplayRecord>),
     /// Of `compare`: measured cells.
     Compared(Box<Comparison>),
     /// Of `compare`: runs of a program.
     ComparedPrograms(Box<ProgramComparison>),
+    /// Of `merge`.
+    Merged(Box<MergeRecord>),
     /// Of `sim`.
     Simulated(Box<SimRecord>),
     /// Of `classic`: one experiment.
@@ -55,11 +61,13 @@ fn chapter(record: &Known) -> Chapter {
         Known::Measured(record) => screen::measured::chapter(record, Detail::Page),
         Known::Watched(record) => screen::watch::chapter(record, Detail::Page),
         Known::Proved(record) => screen::prove::chapter(record, Detail::Page),
+        Known::Replayed(record) => screen::replay::chapter(record, Detail::Page),
         Known::Simulated(record) => screen::sim::chapter(record, Detail::Page),
         Known::MissRatios(record) => screen::mrc::chapter(record, Detail::Page),
         Known::Classic(record) => screen::classic::chapter(record, Detail::Page),
         Known::Compared(record) => screen::compare::cells::chapter(record, Detail::Page),
         Known::ComparedPrograms(record) => screen::compare::runs::chapter(record, Detail::Page),
+        Known::Merged(record) => screen::merge::chapter(record, Detail::Page),
         Known::Advised(record) => screen::stripe::advice(record, Detail::Page),
         Known::Tree(record) => screen::tree::chapter(record, Detail::Page),
     }

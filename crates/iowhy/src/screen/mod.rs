@@ -6,22 +6,28 @@ pub mod compare;
 pub mod doctor;
 pub(crate) mod figures;
 #[cfg(test)]
+mod for_tests;
+#[cfg(test)]
 mod golden_tests;
 pub(crate) mod heading;
 pub mod history;
 pub mod measured;
 pub(crate) mod members;
+pub mod merge;
 pub mod mrc;
 pub mod prove;
 pub(crate) mod remedies;
+pub mod replay;
 pub mod run_time;
 pub mod sim;
 pub mod stripe;
 pub(crate) mod surroundings;
+pub mod tails;
 pub mod trace;
 pub mod tree;
 pub mod trial;
 pub mod watch;
+pub mod whole_machine;
 pub(crate) mod words;
 
 use iowhy_view::document::Chapter;

@@ -100,14 +100,16 @@ fn fidelity(what: &str, replay: &BaselineReplay) -> Vec<Part> {
 }
 
 fn table(proof: &Proof, detail: Detail) -> Table {
-    let mut table = Table::new(["finding", "predicted", "measured", "verdict"]);
+    // Right after a run nothing was predicted: the proof took its place.
+    let foretold = proof.findings.iter().any(|f| f.predicted.is_some());
+    let headings = ["finding", "predicted", "measured", "verdict"];
+    let mut table = Table::new(headings.into_iter().filter(|heading| foretold || *heading != "predicted"));
     let mut row = |name: String, predicted: Option<Gain>, gain: &Option<Estimate>, verdict: Verdict| {
-        table.row([
-            name.into(),
-            predicted.map_or_else(|| Cell::from("-"), |gain| self::predicted(gain).into()),
-            gain.as_ref().map_or_else(|| Cell::from("-"), |gain| measured(gain).into()),
-            self::verdict(verdict),
-        ]);
+        let predicted = predicted.map_or_else(|| Cell::from("-"), |gain| self::predicted(gain).into());
+        let measured = gain.as_ref().map_or_else(|| Cell::from("-"), |gain| measured(gain).into());
+        let cells =
+            [Some(name.into()), foretold.then_some(predicted), Some(measured), Some(self::verdict(verdict))];
+        table.row(cells.into_iter().flatten());
     };
     for finding in &proof.findings {
         row(finding.id.id().to_owned(), finding.predicted, &finding.measured, finding.verdict);
@@ -134,6 +136,7 @@ fn also_tried(other: &Other) -> String {
     format!("also tried: {}: {what}", other.how)
 }
 
+/// A gain with its interval.
 pub(super) fn predicted(gain: Gain) -> String {
     let over = if gain.open_above { "over " } else { "" };
     format!("{}x [{}, {over}{}]", factor(gain.predicted), factor(gain.low), factor(gain.high))

@@ -18,7 +18,7 @@ pub fn chapter(record: &TrialRecord) -> Chapter {
         .filter_map(|request| Some(format!("{}: {}", request.label, request.change.doubt.as_ref()?)));
     let note = format!(
         "time per request: medians of {} with both values in turn, 95 % intervals; after / before: median of the ratios \
-         within a round (smallest reported change: {})",
+         within a round; visible: the smallest change that would have been reported (never below {})",
         units::counted(u64::from(record.rounds), "round", "rounds"),
         percent(record.threshold_share)
     );
@@ -87,7 +87,8 @@ fn headline(record: &TrialRecord) -> String {
 }
 
 fn table(record: &TrialRecord) -> Table {
-    let mut table = Table::new(["request", "#before", "#after", "#after / before", "#n", "verdict"]);
+    let mut table =
+        Table::new(["request", "#before", "#after", "#after / before", "#visible", "#n", "verdict"]);
     let time = |e: Option<&Estimate>| e.map_or_else(|| "-".to_owned(), |e| Detail::Screen.estimate(e));
     for request in &record.requests {
         let change = &request.change;
@@ -97,12 +98,18 @@ fn table(record: &TrialRecord) -> Table {
             time(change.before.as_ref()).into(),
             time(change.after.as_ref()).into(),
             change.after_over_before.as_ref().map_or_else(|| "-".to_owned(), units::factor).into(),
+            compare::visible(change.after_over_before.as_ref(), record.threshold_share).into(),
             change.after_over_before.as_ref().map_or(0, |ratio| ratio.n).to_string().into(),
             compare::cell(change.verdict, ""),
         ]);
     }
     let shape = |without: &[&'static str]| Shape { bar: 0, items: 0, without: without.to_vec() };
-    table.shapes = vec![shape(&[]), shape(&["n"]), shape(&["n", "before", "after"])];
+    table.shapes = vec![
+        shape(&[]),
+        shape(&["n"]),
+        shape(&["n", "before", "after"]),
+        shape(&["n", "before", "after", "visible"]),
+    ];
     table.cut = Some(Cut::End);
     table
 }

@@ -10,6 +10,7 @@ pub(crate) enum Kind {
     Verdict,
     Row,
     Line,
+    Tail,
 }
 
 impl Kind {
@@ -22,6 +23,7 @@ impl Kind {
             Kind::Verdict => "verdict",
             Kind::Row => "row",
             Kind::Line => "line",
+            Kind::Tail => "tail",
         }
     }
 
@@ -34,6 +36,7 @@ impl Kind {
             Kind::Verdict => "a verdict on a cell",
             Kind::Row => "a kind of request",
             Kind::Line => "a figure of the path report",
+            Kind::Tail => "a word of `attach --when`",
         }
     }
 }
@@ -199,7 +202,8 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         kind: Kind::Column,
         word: "unexplained",
-        text: "Share of the time that no layer explains, with its 95 % interval.",
+        text: "Share of the time that no layer explains, with its 95 % interval. Where stacks were sampled: functions of no \
+               known layer, and waiting that no counter covers. Else also what cells of other sizes do not predict.",
     },
     Word {
         kind: Kind::Column,
@@ -286,7 +290,8 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         kind: Kind::Column,
         word: "gain",
-        text: "Throughput with the change over throughput without it, with its 95 % interval.",
+        text: "Throughput with the change over throughput without it, with its 95 % interval. Of a program: its wall time over the time \
+               with the change; `at most` is a bound: without all time of the cause, and with the rest unchanged.",
     },
     Word {
         kind: Kind::Verdict,
@@ -326,12 +331,37 @@ pub(crate) const WORDS: &[Word] = &[
     Word {
         kind: Kind::Verdict,
         word: "disagrees",
-        text: "Fitted and sampled time differ by a tenth of the request or more, beyond both intervals.",
+        text: "The 95 % interval of the difference between fitted and sampled time lies outside of 5 % of the request.",
     },
     Word {
         kind: Kind::Verdict,
         word: "not fitted",
         text: "The fit has no cost for this layer, so the samples stand alone.",
+    },
+    Word {
+        kind: Kind::Tail,
+        word: "sync-tail",
+        text: "At least half of the slowest syncs spend most of their time in the same part of the path. Exact for the calls that are listed; it says nothing of faster ones.",
+    },
+    Word {
+        kind: Kind::Tail,
+        word: "shared-journal",
+        text: "Slow syncs waited for a commit of the journal that was writing data of another process: the thread of the journal was seen to wait for requests with that data for at least a fifth of the sync's time. Spread that process's writes (sync_file_range, a smaller dirty limit, a control group with io.max), or give it a file system of its own.",
+    },
+    Word {
+        kind: Kind::Tail,
+        word: "running",
+        text: "The time of a call on a CPU, in the kernel's own clock: what is left of the call without sleeps and without waiting for a CPU.",
+    },
+    Word {
+        kind: Kind::Tail,
+        word: "device-queue",
+        text: "The request that the call waited for was in the queue before the device.",
+    },
+    Word {
+        kind: Kind::Tail,
+        word: "throttle",
+        text: "Held back on purpose: a limit of a control group or of the block layer, or the limit of dirty memory.",
     },
     Word {
         kind: Kind::Row,

@@ -258,10 +258,13 @@ fn damaged_records() {
             survives(&["export", damaged, "--format", "fio-job"], &what);
             survives(&["compare", damaged, text(&golden), "--force"], &what);
             survives(&["compare", text(&golden), damaged, "--force", "--json", "-"], &what);
+            survives(&["merge", damaged], &what);
             survives(&["history", text(dir.path()), "--all"], &what);
             // Of another machine: refused before anything of it is replayed.
             let proved = survives(&["prove", damaged], &what);
             assert_ne!(proved.code(), 0, "{what}");
+            let replayed = survives(&["replay", damaged, "--on", text(dir.path())], &what);
+            assert_ne!(replayed.code(), 0, "{what}");
         }
     }
 }
@@ -419,6 +422,7 @@ fn evil_names_reach_no_screen() {
         &["export", evil, "--format", "fio-json"],
         &["history", text(dir.path()), "--all"],
         &["prove", evil],
+        &["replay", evil, "--on", missing],
         &["attach", EVIL],
         &["explain", EVIL],
         &["stripe", "lint", missing],

@@ -18,7 +18,7 @@ pub(crate) fn record(name: &str) -> String {
 }
 
 /// Each record: its kind, a word of its report, the first column of its table.
-const RECORDS: [(&str, &str, Option<&str>, Option<&str>); 16] = [
+pub(crate) const RECORDS: [(&str, &str, Option<&str>, Option<&str>); 17] = [
     ("measured", "measurement", Some("pread"), Some("key")),
     ("measured-layers", "measurement", Some("pread"), Some("key")),
     ("path", "measurement", Some("depth"), Some("key")),
@@ -26,6 +26,7 @@ const RECORDS: [(&str, &str, Option<&str>, Option<&str>); 16] = [
     ("compared", "comparison", Some("within noise"), Some("key")),
     ("compared-layers", "comparison", Some("regressed"), Some("key")),
     ("compared-programs", "comparison of programs", Some("Wall time"), Some("operation")),
+    ("merged", "merged ranks", Some("slower than the others"), Some("operation")),
     ("proof", "proof", Some("sync-per-write"), Some("id")),
     ("simulated", "simulation", Some("nvme"), Some("requests")),
     ("ratios", "miss ratios", Some("sieve"), Some("policy")),
@@ -63,8 +64,8 @@ fn every_kind_is_reported_exported_and_listed() {
 /// What `history` says beside a record of the made-up machine; some kinds name no machine.
 fn remark(name: &str) -> Option<&'static str> {
     match name {
-        "compared" | "compared-layers" | "compared-programs" | "proof" | "simulated" | "ratios"
-        | "advice" | "lint" | "trace" => Some(""),
+        "compared" | "compared-layers" | "compared-programs" | "merged" | "proof" | "simulated"
+        | "ratios" | "advice" | "lint" | "trace" => Some(""),
         _ => Some("another machine: Example CPU"),
     }
 }
@@ -163,7 +164,7 @@ fn no_format_shows_a_figure_that_is_no_number() {
         for path in [&as_made, &nothing] {
             look(&["report", path]);
             look(&["report", path, "--markdown"]);
-            for format in ["csv", "fio-json", "fio-job"] {
+            for format in ["csv", "openmetrics", "fio-json", "fio-job"] {
                 look(&["export", path, "--format", format]);
             }
             for other in [&as_made, &nothing] {

@@ -123,6 +123,47 @@ fn the_fit_finds_the_costs_that_were_put_in() {
     }
 }
 
+/// The canonical requests that a workload of the simulator says, each with its workload.
+const AS_WORKLOADS: [(&str, &str); 6] = [
+    ("cached 4 KiB, random", "readers=1,requests=2000,bytes=4k,size=16m,pattern=random,warm=yes"),
+    ("cached 1 MiB", "readers=1,requests=200,bytes=1m,size=16m,warm=yes"),
+    ("mapped, a page a time", "readers=1,requests=4096,bytes=4k,size=16m,warm=yes,method=mapped"),
+    ("cold sequential, 128 KiB", "readers=1,requests=1000,bytes=128k,size=128m"),
+    ("direct 4 KiB, random", "readers=1,requests=2000,bytes=4k,size=128m,pattern=permuted,method=direct"),
+    ("direct 4 KiB, depth 32", "readers=32,requests=500,bytes=4k,size=128m,pattern=permuted,method=direct"),
+];
+
+/// The simulator on a saved model takes the time of the requests that it was measured beside: virtual time against virtual time.
+#[test]
+fn a_saved_model_predicts_the_requests_on_the_screen() {
+    let dir = directory();
+    let (old, _) = old_machine(dir.path());
+    for target in
+        ["scripted".to_owned(), format!("scripted:{}", old.display()), "scripted?noise=0.1".to_owned()]
+    {
+        let saved = dir.path().join("saved.toml");
+        let ran = iowhy(&[&target, "--save-model", text(&saved), "--json", "-"]).done();
+        let record: Value = serde_json::from_str(&ran.stdout).unwrap();
+        for (label, workload) in AS_WORKLOADS {
+            let request =
+                record["requests"].as_array().unwrap().iter().find(|request| request["label"] == label);
+            let Some(key) = request.map(|request| &request["key"]) else {
+                panic!("{target}: no {label}");
+            };
+            let cell = cells(&record).iter().find(|cell| cell["key"] == *key).unwrap();
+            let measured_ns = number(&cell["time_per_request"]["value"]);
+            let args = ["sim", "--machine", text(&saved), "--workload", workload, "--quiet", "--json", "-"];
+            let simulated: Value = serde_json::from_str(&iowhy(&args).done().stdout).unwrap();
+            let point = &simulated["points"][0];
+            let simulated_ns = number(&point["time_s"]) * 1e9 / number(&point["requests"]);
+            assert!(
+                (simulated_ns / measured_ns - 1.0).abs() < 0.05,
+                "{target}, {label}: measured {measured_ns} ns, simulated {simulated_ns} ns"
+            );
+        }
+    }
+}
+
 fn assert_cost(name: &str, fitted: Cost, truth: Cost) {
     let parts = |cost: Cost| [cost.per_call_ns, cost.per_page_ns, cost.per_byte_ns];
     for (fitted, truth) in parts(fitted).into_iter().zip(parts(truth)) {

@@ -50,12 +50,15 @@ fn watched(served: &Served<'_>) -> Option<serde_json::Value> {
     }
 }
 
-/// Asserts that the first finding is this one, the only one about a server, and that the time is the server's.
+/// Asserts that the first finding is this one, that no other one about a server claims much beside it (opens wait for the
+/// server too, and longer on a busy machine), and that the time is the server's.
 fn is_told(record: &serde_json::Value, id: &str) {
     let findings = record["findings"].as_array().unwrap();
     assert_eq!(words(&findings[0]["id"]), id, "{findings:?}");
     let of_servers = ["server-bound", "remote-metadata", "mapped-over-network"];
-    assert_eq!(findings.iter().filter(|f| of_servers.contains(&words(&f["id"]))).count(), 1, "{findings:?}");
+    let claimed = |f: &serde_json::Value| f["share"].as_f64().unwrap();
+    let others = findings[1..].iter().filter(|f| of_servers.contains(&words(&f["id"])));
+    assert!(others.map(claimed).sum::<f64>() < 0.2 * claimed(&findings[0]), "{findings:?}");
     assert!(words(&findings[0]["sentence"]).contains("fuse.iowhylab"), "{findings:?}");
     let layers = record["layers"].as_array().unwrap();
     let share =

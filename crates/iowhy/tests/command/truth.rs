@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::cases_binary;
-use crate::common::{binary, directory, is_root, lives_in_memory, skipped, text};
+use crate::common::{binary, directory, iowhy, is_root, lives_in_memory, skipped, text};
 use crate::record::{whole, words};
 
 /// What the program says that it did, and the record of that run; `None`, with a reason: calls are not counted here.
@@ -16,9 +16,14 @@ fn watched(kind: &str, dir: &Path, number: u64) -> Option<(Value, Value)> {
         skipped("system calls cannot be counted here: only root may load the observer");
         return None;
     }
+    std::fs::create_dir(dir.join("files")).unwrap();
+    told_by(Command::new(binary().get_program()), kind, dir, number)
+}
+
+/// The same, with iowhy run by this command.
+fn told_by(mut command: Command, kind: &str, dir: &Path, number: u64) -> Option<(Value, Value)> {
     let (files, record) = (dir.join("files"), dir.join("run.json"));
-    std::fs::create_dir(&files).unwrap();
-    let ran = Command::new(binary().get_program())
+    let ran = command
         .args(["--quiet", "--json", text(&record), "--"])
         .arg(cases_binary::build())
         .args(["program", "truth", kind, text(&files), &number.to_string()])
@@ -50,20 +55,76 @@ fn of_file(file: &Value) -> [u64; 5] {
 
 #[test]
 fn phases_children_and_crowds_are_counted_as_they_count_themselves() {
-    for (kind, number) in [("phases", 10_000), ("children", 200), ("crowd", 4096)] {
+    for (kind, number) in [("phases", 10_000), ("children", 200), ("crowd", 4096), ("forks", 10_000)] {
         let dir = directory();
         let Some((truth, record)) = watched(kind, dir.path(), number) else { continue };
-        let profile = &record["profile"];
-        assert_eq!(profile["calls"]["complete"], true, "{kind}: {}", profile["sight"]);
-        let files = profile["files"].as_array().unwrap();
-        for (path, counts) in truth["files"].as_object().unwrap() {
-            let told = files.iter().find(|file| file["path"] == *path.as_str()).map(of_file);
-            let counts: Vec<u64> = counts.as_array().unwrap().iter().map(whole).collect();
-            assert_eq!(told.map(Vec::from), Some(counts), "{kind}: {path}");
-        }
-        let errors = profile["calls"]["calls"].as_array().unwrap().iter();
-        let failed: u64 = errors.filter_map(|call| call["errors"]["ENOTDIR"].as_u64()).sum();
-        assert_eq!(failed, whole(&truth["failed_opens"]), "{kind}");
+        are_equal(kind, &truth, &record);
+    }
+}
+
+/// Counts by file, and of calls that failed.
+fn are_equal(kind: &str, truth: &Value, record: &Value) {
+    let profile = &record["profile"];
+    assert_eq!(profile["calls"]["complete"], true, "{kind}: {}", profile["sight"]);
+    let files = profile["files"].as_array().unwrap();
+    for (path, counts) in truth["files"].as_object().unwrap() {
+        let told = files.iter().find(|file| file["path"] == *path.as_str()).map(of_file);
+        let counts: Vec<u64> = counts.as_array().unwrap().iter().map(whole).collect();
+        assert_eq!(told.map(Vec::from), Some(counts), "{kind}: {path}");
+    }
+    let errors = profile["calls"]["calls"].as_array().unwrap().iter();
+    let failed: u64 = errors.filter_map(|call| call["errors"]["ENOTDIR"].as_u64()).sum();
+    assert_eq!(failed, whole(&truth["failed_opens"]), "{kind}");
+}
+
+#[test]
+fn files_of_an_overlay_are_counted_where_the_program_sees_them() {
+    let dir = directory();
+    if !is_root() {
+        return skipped("only root may mount an overlay");
+    }
+    for folder in ["lower", "upper", "work", "files"] {
+        std::fs::create_dir(dir.path().join(folder)).unwrap();
+    }
+    let mount = "cd \"$0\" && mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none files || exit 77; \
+                 cd /; exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", mount]).arg(dir.path()).arg(binary().get_program());
+    let tried =
+        Command::new("unshare").args(["--mount", "sh", "-c", mount]).arg(dir.path()).arg("true").output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        return skipped("an overlay cannot be mounted here");
+    }
+    let Some((truth, record)) = told_by(command, "phases", dir.path(), 1000) else { return };
+    are_equal("phases", &truth, &record);
+}
+
+/// The watch ends with the program; what it left behind runs on, and is said to.
+#[test]
+fn a_process_that_outlives_the_watch_runs_on_and_is_told_of() {
+    let dir = directory();
+    if !is_root() {
+        return skipped("system calls cannot be counted here: only root may load the observer");
+    }
+    let (begun, done, record) =
+        (dir.path().join("begun"), dir.path().join("done"), dir.path().join("run.json"));
+    let script = format!(
+        "setsid sh -c 'echo > {0}; sleep 2; echo > {1}' & while [ ! -e {0} ]; do sleep 0.01; done",
+        text(&begun),
+        text(&done)
+    );
+    let ran = Command::new(binary().get_program())
+        .args(["--quiet", "--json", text(&record), "--", "sh", "-c", &script])
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    let limitations = record["profile"]["sight"]["limitations"].to_string();
+    assert!(limitations.contains("descendants-left"), "{limitations}");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !done.exists() {
+        assert!(Instant::now() < deadline, "what the program left behind did not run on");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -169,4 +230,91 @@ fn a_watch_that_is_killed_leaves_nothing_in_the_kernel_and_the_program_runs_on()
     wait_until("programs of the observer stay in the kernel", &|| {
         in_kernel().is_some_and(|all| !all.iter().any(|program| held.contains(program)))
     });
+}
+
+/// Runs iowhy below a shell that first does this to its own view of the machine; `None`, with a reason: it may not.
+fn where_first(prepare: &str, dir: &Path) -> Option<(Value, String)> {
+    if !is_root() {
+        skipped("only root may have mounts of its own");
+        return None;
+    }
+    let record = dir.join("run.json");
+    let script = format!("{prepare} || exit 77; exec \"$@\"");
+    let ran = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &script, "sh", binary().get_program().to_str().unwrap()])
+        .args(["--quiet", "--json", text(&record), "--", "sh", "-c", "echo own words; exit 5"])
+        .output()
+        .ok()?;
+    if ran.status.code() == Some(77) {
+        skipped(&format!("`{prepare}` fails here: {}", String::from_utf8_lossy(&ran.stderr)));
+        return None;
+    }
+    assert_eq!((ran.status.code(), &*ran.stdout), (Some(5), b"own words\n" as &[u8]), "{ran:?}");
+    let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    let limitations = record["profile"]["sight"]["limitations"].to_string();
+    Some((record, limitations))
+}
+
+#[test]
+fn without_types_of_the_kernel_the_program_runs_and_the_reason_is_told() {
+    let dir = directory();
+    let without = ["mount -t tmpfs none /sys/kernel/btf", "mount --bind /dev/null /sys/kernel/btf/vmlinux"];
+    for prepare in without {
+        let Some((record, limitations)) = where_first(prepare, dir.path()) else { return };
+        assert_ne!(record["tier"], "observer", "{prepare}");
+        assert!(
+            record["profile"]["calls"].is_null() && limitations.contains("/sys/kernel/btf/vmlinux"),
+            "{limitations}"
+        );
+    }
+}
+
+#[test]
+fn without_the_right_to_load_programs_the_program_runs_and_the_right_is_named() {
+    let dir = directory();
+    let Some((record, limitations)) = where_first(
+        "command -v capsh >/dev/null && set -- capsh --drop=cap_bpf,cap_sys_admin -- -c 'exec \"$@\"' sh \"$@\"",
+        dir.path(),
+    ) else {
+        return;
+    };
+    assert_ne!(record["tier"], "observer");
+    assert!(limitations.contains("CAP_BPF"), "{limitations}");
+}
+
+/// Threads that switch so often that only windows of them are recorded: what is inferred between the windows agrees with the time that
+/// the shell was told for its child. Six times as much was once inferred.
+#[test]
+fn cpu_time_between_windows_is_the_kernels() {
+    if !is_root() {
+        return skipped("system calls cannot be counted here: only root may load the observer");
+    }
+    let dir = directory();
+    let record = dir.path().join("run.json");
+    let cases = cases_binary::build();
+    let script = format!("{} program append-threads {} 8 2000 shared; times", text(&cases), text(dir.path()));
+    let shell =
+        iowhy(&["--quiet", "--no-calibrate", "--json", text(&record), "--", "sh", "-c", &script]).done();
+    let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    let told: f64 = shell.stdout.split_ascii_whitespace().filter_map(seconds).sum();
+    let cpu = record["cpu_s"].as_f64().unwrap();
+    // Threads did not run for longer than the kernel counted, apart from whole nanoseconds.
+    let profile = &record["profile"];
+    let threads = profile["threads"].as_array().unwrap();
+    let ran: u64 = threads.iter().map(|thread| whole(&thread["running_ns"])).sum();
+    let counted = whole(&profile["io"]["user_ns"]) + whole(&profile["io"]["system_ns"]);
+    let limits = profile["sight"]["limitations"].to_string();
+    assert!(ran <= counted + 2 * threads.len() as u64, "{ran} of {counted} ns: {limits}");
+    // The start of the programs and the shell's ticks of 10 ms are in one of them only.
+    assert!(
+        told > 0.0 && cpu < 1.5 * told + 0.1,
+        "{cpu} s, and the shell was told {told} s: {}",
+        record["profile"]["observer"]
+    );
+}
+
+/// `0m1.250s`, as the shell's `times` prints it.
+fn seconds(word: &str) -> Option<f64> {
+    let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;
+    Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)
 }

@@ -1,7 +1,9 @@
 //! `iowhy -- CMD`, `attach` and `explain` as a user runs them: what is refused, what the program keeps, where the
 //! report goes.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 use crate::bad_input::assert_refused;
 use crate::common::{Mount, binary, directory, finish, iowhy, names, text};
@@ -165,6 +167,25 @@ fn attach_reports_on_stdout() {
     sleeper.wait().unwrap();
     assert_eq!(ran.code(), 0, "{ran:?}");
     assert!(ran.stdout.contains("still running") && ran.stdout.contains("\ntier "), "{ran:?}");
+}
+
+/// Who starts it for a part of a program waits for the line, and ends it by a signal.
+#[test]
+fn attach_says_when_it_has_begun_and_a_signal_ends_it() {
+    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    let mut attach = binary();
+    attach.args(["attach", &sleeper.id().to_string()]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut attached = attach.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(attached.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with(&format!("watching process {}; ", sleeper.id())), "{line}");
+    let interrupted = Command::new("kill").args(["-INT", &attached.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    let ran = attached.wait_with_output().unwrap();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("still running"), "{ran:?}");
 }
 
 #[test]

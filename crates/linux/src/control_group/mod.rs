@@ -3,6 +3,8 @@
 //! Invariant: a limit counts when the process's group or any group above it, as far as they are visible, sets it.
 
 pub mod text;
+mod tree;
+mod watch;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,23 @@ use crate::control_group::text::{
     v2_limits,
 };
 use crate::mounts::{self, Mount};
+use crate::reader::Reader;
+pub use tree::all;
+pub use watch::{GroupSeen, GroupWatch, limits_of};
+
 use iowhy_core::profile::{GroupLimit, Limited, LimitedGroup};
+
+/// The groups of a process as paths below the root of each hierarchy, each path once, without the root. `None`: it is gone.
+pub fn paths_of(reader: &mut Reader, pid: u32) -> Option<Vec<String>> {
+    let mut paths: Vec<String> = Vec::new();
+    for membership in parse(reader.text(format_args!("/proc/{pid}/cgroup"))?) {
+        let path = membership.group.to_string_lossy().trim_start_matches('/').to_owned();
+        if !path.is_empty() && !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    Some(paths)
+}
 
 /// Directories of the groups, innermost first. They stay readable when the process has ended, as long as nobody removes
 /// them; a process that moves to another group later is not followed.
@@ -34,6 +52,14 @@ impl ControlGroups {
     /// Those that a text of `/proc/PID/cgroup` names.
     pub fn parse(memberships: &str) -> ControlGroups {
         ControlGroups::new(Path::new("/"), memberships, &mounts::read())
+    }
+
+    /// Those of the group of this path in each hierarchy that has it.
+    pub fn named(group: &Path) -> ControlGroups {
+        let group = group.display();
+        let memberships =
+            format!("0::/{group}\n1:cpu,cpuacct:/{group}\n2:memory:/{group}\n3:blkio:/{group}\n");
+        ControlGroups::parse(&memberships)
     }
 
     /// Those of this process, seen below a root where `proc` and the control groups are.

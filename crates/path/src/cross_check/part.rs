@@ -1,7 +1,7 @@
-//! The parts of a request that fit and samples are compared by.
+//! The parts of a request that account and samples are compared by.
 //!
-//! The fit calls a layer what a calibration cell costs more than the one below it; a sample belongs to the layer that was on
-//! the CPU when the clock fired. Where these differ, only a sum that both define alike is compared, and the part says why.
+//! The account calls a layer what a calibration cell costs more than the one below it; a sample belongs to the layer that was
+//! on the CPU when the clock fired. Only boundaries that both see are compared, and each part says why it is drawn so.
 
 use iowhy_core::layer::Layer;
 use iowhy_core::workload::{CacheState, Method, Workload};
@@ -13,93 +13,74 @@ use iowhy_diagnose::classify::Operation;
 pub(super) struct Part {
     /// Stable identifier: the layers joined by `+`, with `-wait` for time off the CPU.
     pub(super) id: &'static str,
-    /// Layers whose CPU time belongs to it.
-    pub(super) busy: &'static [Layer],
-    /// Layers whose waiting belongs to it.
-    pub(super) wait: &'static [Layer],
-    /// Whether interrupts that hit the thread belong to it.
-    pub(super) interrupts: bool,
-    /// Whether the fit has a cost for it.
-    pub(super) fitted: bool,
-    /// Why layers are compared as a sum, or not at all.
+    /// Layers of the account that belong to it: their waiting for [`Seen::Waits`], else their CPU time.
+    pub(super) fitted: &'static [Layer],
+    /// What was seen of it.
+    pub(super) seen: Seen,
+    /// Why layers are compared as a sum.
     pub(super) why: Option<&'static str>,
 }
 
-const fn busy(id: &'static str, layers: &'static [Layer], why: Option<&'static str>) -> Part {
-    Part { id, busy: layers, wait: &[], interrupts: false, fitted: true, why }
+/// Which samples or sleeps belong to a part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Seen {
+    /// Samples in these layers.
+    Layers(&'static [Layer]),
+    /// Samples that are in no other part, interrupts included.
+    Rest,
+    /// Sleeps in the layers of the account.
+    Waits,
 }
 
-/// Entering and leaving the kernel runs with interrupts off.
-const ENTRY: Part = busy(
-    "program+call",
-    &[Layer::Program, Layer::Call],
-    Some(
-        "the clock cannot fire while the kernel is entered or left; it fires right after, in the program or in the call",
-    ),
-);
-const COPY: Part = busy("copy", &[Layer::Copy], None);
-const FILESYSTEM: Part = busy("filesystem", &[Layer::Filesystem], None);
-const CACHE: Part = busy("cache", &[Layer::Cache], None);
-const CACHED_BYTES: Part = busy(
-    "cache+copy",
-    &[Layer::Cache, Layer::Copy],
-    Some("the account books the look-up of pages after the first under `copy`"),
-);
-const MAPPED: Part = busy(
-    "program+call+cache+memory",
-    &[Layer::Program, Layer::Call, Layer::Cache, Layer::Memory],
-    Some(
-        "the fit books all that a fault costs under `memory`, the load that waits for the new mapping included; the \
-         clock cannot fire at its beginning and end, and fires right after, in the program",
-    ),
-);
-const BELOW: Part = Part {
-    interrupts: true,
-    ..busy(
-        "filesystem+block+device",
-        &[Layer::Filesystem, Layer::Block, Layer::Device],
-        Some(
-            "the fit books under `block` all CPU time that a request to the device costs beyond a read that ends at \
-             once: page allocation, extent mapping, the driver (in a virtual machine its exits), completion interrupts, the switch",
-        ),
-    )
-};
-const DIRECT_BELOW: Part = Part {
-    busy: &[Layer::Filesystem, Layer::Cache, Layer::Memory, Layer::Block, Layer::Device],
-    id: "filesystem+cache+memory+block+device",
-    ..BELOW
-};
-/// Sleeps of requests that should reach no device.
-const NO_DEVICE: Part = Part {
-    id: "block+device-wait",
-    busy: &[],
-    wait: &[Layer::Block, Layer::Device],
-    interrupts: false,
-    fitted: true,
-    why: None,
-};
+/// Layers that a request waits in for storage.
+pub(super) const IO_WAIT: &[Layer] = &[Layer::Block, Layer::Device, Layer::Journal, Layer::Writeback];
+
 const WAIT: Part = Part {
-    id: "block+device+cpu-queue-wait",
-    wait: &[Layer::Block, Layer::Device, Layer::CpuQueue],
-    why: Some(
-        "the fit books the time that requests queue under `device`; a profile shows when a sleeper runs again, not \
-         when it was woken, and books the wait for a CPU in between as sleep",
-    ),
-    ..NO_DEVICE
+    id: "block+device+journal+writeback-wait",
+    fitted: IO_WAIT,
+    seen: Seen::Waits,
+    why: Some("the account knows waiting from the device's counters, flushes and queueing included"),
 };
-const WRITE_WAIT: Part = Part {
-    id: "block+device+journal+writeback+cpu-queue-wait",
-    wait: &[Layer::Block, Layer::Device, Layer::Journal, Layer::Writeback, Layer::CpuQueue],
+/// A read at the end of the file, which the account begins with, and what lies beyond it.
+const TO_END: Part = Part {
+    id: "program+call+filesystem",
+    fitted: &[Layer::Program, Layer::Call, Layer::Filesystem],
+    seen: Seen::Layers(&[Layer::Program, Layer::Call, Layer::Filesystem]),
     why: Some(
-        "the fit knows waiting from the device's counters, flushes included, and does not separate write-back; a \
-         profile books the wait for a CPU after a sleep as sleep",
+        "the clock cannot fire while the kernel is entered or left; it fires right after, in the program, the call or \
+         the file system",
     ),
-    ..NO_DEVICE
 };
-/// What a write does on the CPU.
-const WRITE_BUSY: Part = Part {
-    id: "busy",
-    busy: &[
+const BYTES: Part = Part {
+    id: "cache+copy",
+    fitted: &[Layer::Cache, Layer::Copy],
+    seen: Seen::Rest,
+    why: Some(
+        "the account books what a read of one byte costs under `cache`, its copy included, and the look-up of further \
+         pages under `copy`",
+    ),
+};
+const CALL: Part = Part {
+    id: "program+call",
+    fitted: &[Layer::Program, Layer::Call],
+    seen: Seen::Layers(&[Layer::Program, Layer::Call]),
+    why: TO_END.why,
+};
+const BELOW: Part = Part {
+    id: "filesystem+cache+memory+block+device",
+    fitted: &[Layer::Filesystem, Layer::Cache, Layer::Memory, Layer::Block, Layer::Device],
+    seen: Seen::Rest,
+    why: Some(
+        "the account books under `block` all CPU time that a request to the device costs beyond a read that ends at \
+         once: page allocation, extent mapping, the driver (in a virtual machine its exits), completion interrupts, the switch",
+    ),
+};
+/// Identifier of all CPU time.
+pub(super) const BUSY_ID: &str = "busy";
+/// All CPU time.
+const BUSY: Part = Part {
+    id: BUSY_ID,
+    fitted: &[
         Layer::Program,
         Layer::Call,
         Layer::Filesystem,
@@ -109,36 +90,56 @@ const WRITE_BUSY: Part = Part {
         Layer::Block,
         Layer::Device,
     ],
-    interrupts: true,
-    fitted: false,
-    why: Some("the costs were fitted on reads: allocation and journal work are not modelled"),
-    wait: &[],
+    seen: Seen::Rest,
+    why: None,
+};
+const MAPPED: Part = Part {
+    why: Some(
+        "the account books all that a fault costs under `memory`, the load that waits for the new mapping included; the \
+         clock cannot fire at its beginning and end, and fires right after, in the program",
+    ),
+    ..BUSY
+};
+const RING: Part = Part {
+    why: Some(
+        "the account knows the ring's own work from cached reads; of direct ones a part of it is done where they are \
+         submitted and completed",
+    ),
+    ..BUSY
+};
+const COLD_READ: Part = Part {
+    why: Some(
+        "copying is slower while the device writes to memory, which no calibration cell shows, so that cells and samples do \
+         not see the same boundary between `copy` and `block`",
+    ),
+    ..BUSY
+};
+const WRITE: Part = Part {
+    why: Some(
+        "what it costs to make a write durable is in part paid by the next one (the journal), so that calibration cells \
+         and samples do not see the same boundary between the two",
+    ),
+    ..BUSY
 };
 
-/// Requests that touch more than a page or two have no cell that tells the look-up of those from their copy.
-const SMALL_BYTES: u64 = 4096;
-
-/// The parts of a cell's requests. Together they hold every layer that the fit books for such requests, each once. The
-/// wait for a CPU is left to the scheduler where nothing sleeps: both have it from there.
+/// The parts of a cell's requests. Together they hold every layer that the account books for such requests, each once.
 pub(super) fn parts(w: &Workload) -> &'static [Part] {
-    const CACHED: &[Part] = &[ENTRY, FILESYSTEM, CACHE, COPY, NO_DEVICE];
-    const LARGE: &[Part] = &[ENTRY, FILESYSTEM, CACHED_BYTES, NO_DEVICE];
-    const COLD: &[Part] = &[ENTRY, DIRECT_BELOW, COPY, WAIT];
-    const DIRECT: &[Part] = &[ENTRY, DIRECT_BELOW, WAIT];
-    const FAULTS: &[Part] = &[MAPPED, NO_DEVICE];
-    const COLD_FAULTS: &[Part] = &[MAPPED, BELOW, WAIT];
-    const WRITES: &[Part] = &[WRITE_BUSY, WRITE_WAIT];
-    if w.direction.writes() {
+    const CACHED: &[Part] = &[TO_END, BYTES, WAIT];
+    const COLD: &[Part] = &[COLD_READ, WAIT];
+    const DIRECT: &[Part] = &[CALL, BELOW, WAIT];
+    const RINGS: &[Part] = &[RING, WAIT];
+    const FAULTS: &[Part] = &[MAPPED, WAIT];
+    const WRITES: &[Part] = &[WRITE, WAIT];
+    if w.method.mapped() {
+        FAULTS
+    } else if w.state == CacheState::Direct {
+        if w.method.asynchronous() { RINGS } else { DIRECT }
+    } else if w.direction.writes() {
         WRITES
-    } else if w.method.mapped() {
-        if w.state == CacheState::Warm { FAULTS } else { COLD_FAULTS }
+    } else if w.state == CacheState::Cold {
+        COLD
     } else {
-        match w.state {
-            CacheState::Direct => DIRECT,
-            CacheState::Cold => COLD,
-            CacheState::Warm | CacheState::None if w.block_bytes > SMALL_BYTES => LARGE,
-            CacheState::Warm | CacheState::None => CACHED,
-        }
+        CACHED
     }
 }
 

@@ -154,7 +154,6 @@ pub(crate) fn equation(
             (DeepCall, 1.0),
             (DeepBatch, 1.0 / depth.max(1) as f64),
         ],
-        CalibrationCell::Copy => vec![(Copy, bytes)],
         // Fitted after the rest, because it needs the device's request counts.
         CalibrationCell::ColdFile => Vec::new(),
     }

@@ -113,9 +113,6 @@ impl Measured<'_> {
             }
             if sizes.len() > 2 && !self.proportional(&sizes) {
                 terms.push(Term::CachePage);
-            } else if sizes.len() > 1 && self.has(CalibrationCell::Copy) {
-                terms.push(Term::CachePage);
-                note(notes, "no cached size below the page: `copy` is taken from a copy in user memory");
             } else if sizes.len() > 1 {
                 note(
                     notes,
@@ -138,7 +135,6 @@ impl Measured<'_> {
                 _ => {}
             }
         }
-        cells.push(CalibrationCell::Copy);
         Stage { cells, terms }
     }
 

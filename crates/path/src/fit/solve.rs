@@ -142,7 +142,6 @@ impl Data {
         self.observed
             .iter()
             .filter(|o| stage.cells.contains(&o.cell))
-            .filter(|o| o.cell != CalibrationCell::Copy || self.needs_copy_cell(terms))
             .filter_map(|o| {
                 let value = median_of(&o.values, drawn)?;
                 // Nothing waits in less than a nanosecond: such a row is the difference of two clocks.
@@ -167,17 +166,6 @@ impl Data {
         let ring = self.observed.iter().find(|o| o.cell == CalibrationCell::RingMemory)?;
         let deficit = cost_of(&ring.equation, solved) - median_of(&ring.values, None)?;
         (deficit > 0.0 && solved.get(&Term::Ring) == Some(&0.0)).then_some(deficit)
-    }
-
-    /// A copy in user memory is not the kernel's copy: it counts only where nothing else separates bytes from pages.
-    fn needs_copy_cell(&self, terms: &[Term]) -> bool {
-        let bytes_per_page = |o: &Observed| {
-            let count = |term| o.equation.iter().find(|e| e.0 == term).map(|e| e.1);
-            Some(count(Term::Copy)? / count(Term::CachePage)?)
-        };
-        let mut ratios = self.observed.iter().filter_map(bytes_per_page);
-        let first = ratios.next();
-        terms.contains(&Term::CachePage) && ratios.all(|r| first.is_some_and(|f| (r - f).abs() < 1e-6 * f))
     }
 
     /// The model's costs out of solved terms, with `Part::Insert` from the cold cells.

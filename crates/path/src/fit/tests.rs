@@ -180,12 +180,6 @@ fn sizes_of_whole_pages_say_that_pages_and_bytes_are_one() {
     let block = fit.model.cost(Layer::Block);
     assert!((block.per_page_ns - (t.block.1 + t.block.2 * 4096.0)).abs() < 1e-4, "{block:?}");
     assert!(fit.notes.iter().any(|n| n.contains("no cached size below the page")));
-
-    let mut cells = CELLS.to_vec();
-    cells.push(CalibrationCell::Copy);
-    let with_copy = fitted(&calibrated(&t, &cells, &sizes, 0.0, 1), &options(5));
-    assert!((with_copy.model.cost(Layer::Copy).per_byte_ns - t.copy).abs() < 1e-8);
-    assert!((with_copy.model.cost(Layer::Cache).per_page_ns - t.cache.1).abs() < 1e-4);
 }
 
 #[test]

@@ -14,8 +14,8 @@ use super::rules::{
 };
 use crate::per_request::{bytes_per_second, estimate};
 
-/// From this share of the direct reads' rate on, read-ahead keeps the device as busy as they do.
-const KEEPS_UP: f64 = 0.90;
+/// From this share of the direct reads' rate on, the device is what most of the time goes to: below it, depth is the limit.
+const KEEPS_UP: f64 = 1.0 / DEPTH_GAIN;
 
 /// What sequential reads were measured in.
 #[derive(Clone, Copy, Debug)]
@@ -32,14 +32,13 @@ pub(super) struct Streams<'a> {
 
 impl Streams<'_> {
     /// Claim: one thread's CPU is the limit. Evidence: as for any thread; or the thread is on the CPU for more than
-    /// half of its time, direct reads are more than 1.5 times as fast, and a second thread adds more than 20 %.
+    /// half of its time, and a second thread adds more than 20 %: the device gives more.
     pub(super) fn one_thread(&self) -> Ruling {
         let by_itself = rules::one_thread(self.cold, self.cold_threads);
-        let beside_direct = self.mostly_busy();
-        match (by_itself, beside_direct) {
+        match (by_itself, self.mostly_busy()) {
             (held @ Ruling::Holds(_), _) | (_, Some(held @ Ruling::Holds(_))) => held,
             (near @ Ruling::Near(_), _) => near,
-            (by_itself, beside_direct) => beside_direct.unwrap_or(by_itself),
+            (by_itself, mostly) => mostly.unwrap_or(by_itself),
         }
     }
 
@@ -47,13 +46,8 @@ impl Streams<'_> {
     fn mostly_busy(&self) -> Option<Ruling> {
         let (cold, two) = (self.cold?, self.cold_threads?);
         let (busy, on_cpu) = on_cpu(cold)?;
-        let (reach, reached) = self.reach()?;
         let gain = gain(cold, two)?;
-        Some(all(vec![
-            Condition::share(true, &busy, MOSTLY, on_cpu),
-            Condition::share(false, &reach, 1.0 / DEPTH_GAIN, reached),
-            rules::second_thread(&gain),
-        ]))
+        Some(all(vec![Condition::share(true, &busy, MOSTLY, on_cpu), rules::second_thread(&gain)]))
     }
 
     /// Claim: read-ahead keeps too little in flight. Evidence: the thread mostly waits, and direct reads with several
@@ -75,13 +69,16 @@ impl Streams<'_> {
         }
     }
 
-    /// Claim: the device is saturated. Evidence: read-ahead reaches at least 90 % of what direct reads with several in
-    /// flight do, and these are not more than 10 % faster than one in flight.
+    /// Claim: the device is saturated. Evidence: the thread mostly waits, direct reads with several in flight are not 1.5 times as fast as reads through
+    /// the cache, and not more than 10 % faster than with one in flight.
     pub(super) fn device(&self) -> Ruling {
-        if self.cold.is_none() {
-            return rules::device(self.direct, self.deep);
-        }
+        let Some(cold) = self.cold else { return rules::device(self.direct, self.deep) };
         let Some((reach, reached)) = self.reach() else { return missing_direct() };
+        let Some(wait) = wait_share(cold) else { return missing_direct() };
+        let waits = all(vec![rules::waiting(cold, &wait)]);
+        if !matches!(waits, Ruling::Holds(_)) {
+            return waits;
+        }
         let keeps_up = all(vec![Condition::share(true, &reach, KEEPS_UP, reached)]);
         let Ruling::Holds(mut evidence) = keeps_up else { return keeps_up };
         match rules::device(self.direct, self.deep) {
@@ -237,14 +234,18 @@ mod tests {
     }
 
     #[test]
-    fn on_a_threshold_and_between_them_the_value_is_said() {
-        let near = ask((900.0, 900.0), 0.3, (1000.0, 1000.0));
+    fn one_threshold_parts_depth_and_device_and_on_it_the_value_is_said() {
+        let near = ask((667.0, 667.0), 0.3, (1000.0, 1000.0));
         assert_eq!(near.id, LimitId::Unknown, "{near:?}");
-        assert!(near.evidence[0].contains("near") && near.evidence[0].contains("threshold 90 %"), "{near:?}");
-        let between = ask((780.0, 780.0), 0.3, (1000.0, 1000.0));
-        assert_eq!(between.id, LimitId::Unknown, "{between:?}");
-        let said =
-            between.evidence.iter().filter(|e| e.contains("78.00 % [78.00, 78.00]")).collect::<Vec<_>>();
-        assert!(said.len() == 1 && said[0].starts_with("neither depth nor device"), "{between:?}");
+        assert!(near.evidence[0].contains("near") && near.evidence[0].contains("threshold 67 %"), "{near:?}");
+        // On the CPU for most of its time, and nothing from a second thread: neither.
+        assert_eq!(ask((800.0, 900.0), 0.8, (1000.0, 1000.0)).id, LimitId::Unknown);
+        assert_eq!(ask((800.0, 1000.0), 0.8, (1000.0, 1000.0)).id, LimitId::OneThread);
+        for (rate, limit) in [(600.0, LimitId::Depth), (780.0, LimitId::Device), (900.0, LimitId::Device)] {
+            let found = ask((rate, rate), 0.3, (1000.0, 1000.0));
+            assert_eq!(found.id, limit, "{found:?}");
+            let said = format!("read-ahead reaches {:.2} %", rate / 10.0);
+            assert!(found.evidence.iter().any(|fact| fact.contains(&said)), "{found:?}");
+        }
     }
 }

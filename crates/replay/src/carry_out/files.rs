@@ -1,7 +1,7 @@
 //! Files of a replay: opened or made, checked, and put into their page-cache state before each run.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
@@ -171,6 +171,11 @@ fn leaves_access_time(fd: &OwnedFd) -> bool {
 }
 
 impl ReplayFile {
+    /// Through the page cache.
+    pub(super) fn plain(&self) -> BorrowedFd<'_> {
+        self.plain.as_fd()
+    }
+
     /// Checks a user file against its recorded identity.
     pub(super) fn check_unchanged(&self, planned: &PlanFile) -> Result<(), Problem> {
         let Some(then) = planned.identity.filter(|_| planned.role == Role::User) else { return Ok(()) };

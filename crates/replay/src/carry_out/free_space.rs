@@ -10,8 +10,11 @@ pub fn room(beside: &str) -> Option<Room> {
     let file_system = rustix::fs::stat(dir).ok()?.st_dev;
     let space = rustix::fs::statvfs(dir).ok()?;
     // ramfs and unlimited tmpfs report nothing at all.
-    (space.f_blocks > 0)
-        .then(|| Room { file_system, free_bytes: space.f_bavail.saturating_mul(space.f_frsize) })
+    (space.f_blocks > 0).then(|| Room {
+        file_system,
+        free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
+        replays: 1,
+    })
 }
 
 /// `st_dev` of a directory.

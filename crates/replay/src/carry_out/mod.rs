@@ -4,6 +4,7 @@
 //! It changes no plan and judges nothing. Invariant: user files are opened read-only and checked against their recorded
 //! identity; writes go to unnamed scratch files or a scratch tree.
 
+mod cache_before;
 mod cgroup_helper;
 mod files;
 mod free_space;
@@ -21,6 +22,7 @@ mod tests;
 #[cfg(test)]
 mod tree_tests;
 
+pub use cache_before::CacheBefore;
 pub use cgroup_helper::{CgroupHelper, HelperCommand, serve};
 pub use free_space::{file_system, room};
 pub use local::{LocalReplay, RunOutcome};

@@ -8,9 +8,12 @@ use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 use iowhy_core::units::{count, time};
 
 use super::baseline::Baseline;
-use super::duration::{MAX_WRITTEN_BYTES, wall_ns};
+use super::duration::{Bounds, recording_share, wall_ns};
+use super::not_replayed::NOT_REPLAYED;
+use super::source::Source;
 use crate::parts::Parts;
-use iowhy_diagnose::classify::Operation;
+use iowhy_diagnose::account::Entry;
+use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::Facts;
 use iowhy_diagnose::repair::buffers;
 use iowhy_diagnose::repair::order::{self, Order};
@@ -34,6 +37,8 @@ const FADV: [u32; 3] = [1, 2, 4];
 const WARM: f64 = 0.9;
 /// The device must have read so much of what was read or written, else nothing was cold.
 const LITTLE: f64 = 0.05;
+/// From this part of the bytes, or of the time of the calls, on, a run is one of a cold file; else of a cached one.
+const HALF: f64 = 0.5;
 /// From this many times the part of a file that is used on, each round goes to another part: devices and hosts cache.
 const ROOM: f64 = 2.0;
 /// A file that so many of the bytes go to or come from is the one that matters.
@@ -55,25 +60,11 @@ const MAX_OF_A_CALL: u64 = 0x7fff_f000;
 const MAX_CALLS: u64 = 1 << 24;
 
 /// The plan.
-pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
-    let (record, part) = recorded(facts)?;
-    let mut builder = Builder::new(facts, part);
-    let steps = builder.part(&part.steps);
-    let whole = steps.len() == part.steps.len();
-    builder.finish(record, steps, whole)
-}
-
-/// The record of every call, and its part for a replay.
-///
-/// # Errors
-/// There is none, as the end of a sentence.
-pub(super) fn recorded<'a>(facts: &Facts<'a>) -> Result<(&'a CompleteRecord, &'a Stretch), String> {
-    let pattern = &facts.profile.pattern;
-    pattern
-        .record
-        .as_ref()
-        .zip(pattern.stretches.first())
-        .ok_or_else(|| "it holds no record of every call of the program".to_owned())
+pub(super) fn baseline(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Result<Baseline, String> {
+    let mut builder = Builder::new(facts, &source.part, *bounds);
+    let steps = builder.part(&source.part.steps);
+    let whole = steps.len() == source.part.steps.len();
+    builder.finish(source, steps, whole)
 }
 
 /// A thread of the plan: one of the record, and after its last step the next that begins, for instance the next child of a shell.
@@ -83,6 +74,13 @@ struct PlannedThread {
     last: usize,
     /// Recorded time in calls.
     time_ns: u64,
+}
+
+/// Time that recording took out of the program at its calls: without that of sleeps, which are within calls.
+fn recording_of_calls_ns(facts: &Facts<'_>) -> f64 {
+    let observer = &facts.profile.observer;
+    let sleeps = facts.account.sum(|e| !e.busy).events as f64;
+    (observer.in_program_ns - sleeps * observer.switch_cost_ns.unwrap_or(0.0)).max(0.0)
 }
 
 /// A plan that grows.
@@ -117,10 +115,11 @@ struct Builder<'a> {
     /// By how much tracing lengthens a call, and the time before it.
     in_call_ns: f64,
     before_call_ns: f64,
+    bounds: Bounds,
 }
 
 impl<'a> Builder<'a> {
-    fn new(facts: &'a Facts<'a>, part: &Stretch) -> Builder<'a> {
+    fn new(facts: &'a Facts<'a>, part: &Stretch, bounds: Bounds) -> Builder<'a> {
         let mut openers: HashMap<u32, Vec<u32>> = HashMap::new();
         let mut opened: HashMap<u32, u32> = HashMap::new();
         for step in part.steps.iter().filter(|s| s.kind == StepKind::Open) {
@@ -137,8 +136,9 @@ impl<'a> Builder<'a> {
         let pattern = &facts.profile.pattern;
         let record = pattern.record.as_ref();
         let in_call_ns = record.and_then(|record| record.excess_ns).unwrap_or(0.0);
-        let calls = record.map_or(0, |record| record.calls);
-        let each_ns = facts.profile.observer.in_program_ns / (calls.max(1) as f64);
+        let counted = || facts.profile.calls.iter().flat_map(|c| &c.calls).map(|call| call.calls).sum();
+        let calls = record.map_or_else(counted, |record| record.calls);
+        let each_ns = recording_of_calls_ns(facts) / (calls.max(1) as f64);
         Builder {
             facts,
             files: &pattern.files,
@@ -158,6 +158,7 @@ impl<'a> Builder<'a> {
             left_out_ns: 0,
             in_call_ns,
             before_call_ns: (each_ns - in_call_ns).max(0.0),
+            bounds,
         }
     }
 
@@ -168,7 +169,7 @@ impl<'a> Builder<'a> {
             if step.kind == StepKind::Write {
                 written = written.saturating_add(step.bytes.saturating_mul(u64::from(step.count)));
             }
-            if written > MAX_WRITTEN_BYTES && at > 0 {
+            if written > self.bounds.written_bytes && at > 0 {
                 return &steps[..at];
             }
             self.at = at;
@@ -309,7 +310,22 @@ impl<'a> Builder<'a> {
     }
 
     fn planned_at(&self, index: usize) -> Option<PlanFile> {
-        self.planned(self.files.get(index)?).or_else(|| self.in_place_of(index))
+        let file = self.files.get(index)?;
+        self.planned(file).or_else(|| self.in_its_directory(index, file)).or_else(|| self.in_place_of(index))
+    }
+
+    /// A written file whose name is gone: a scratch file in its directory.
+    fn in_its_directory(&self, index: usize, file: &PatternFile) -> Option<PlanFile> {
+        let path = file.path.strip_suffix(" (deleted)")?;
+        let known = file.kind == "regular" && path.starts_with('/') && self.is_written(Some(index as u32));
+        let file_system = self.file_system(file).filter(|_| known)?;
+        let flags = file.flags.unwrap_or(0);
+        Some(PlanFile {
+            file_system: Some(file_system),
+            direct: flags & O_DIRECT != 0,
+            durable: flags & O_DSYNC != 0,
+            ..PlanFile::new(path, Role::User)
+        })
     }
 
     fn add(&mut self, file: PlanFile) -> u32 {
@@ -370,7 +386,7 @@ impl<'a> Builder<'a> {
     /// The file system that a file was on: its own, or that of another file in its directory where it is gone.
     fn file_system(&self, file: &PatternFile) -> Option<u64> {
         let used = &self.facts.profile.files;
-        let of = |path: &str| used.iter().find(|used| used.path == path)?.device_number;
+        let of = |path: &str| used.iter().find(|used| without_deleted(&used.path) == path)?.device_number;
         let folder = |path: &str| Some(path.rsplit_once('/')?.0.to_owned());
         let run_facts = || {
             let here = folder(&file.path)?;
@@ -380,7 +396,10 @@ impl<'a> Builder<'a> {
             let seen = used.iter().filter(|other| in_it(&other.path)).filter_map(|other| other.device_number);
             known.map(|identity| identity.device).chain(seen).next()
         };
-        file.identity.map(|identity| identity.device).or_else(|| of(&file.path)).or_else(run_facts)
+        file.identity
+            .map(|identity| identity.device)
+            .or_else(|| of(without_deleted(&file.path)))
+            .or_else(run_facts)
     }
 
     fn planned(&self, file: &PatternFile) -> Option<PlanFile> {
@@ -400,7 +419,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Roles, states, and the program's time.
-    fn finish(mut self, record: &CompleteRecord, steps: &[Step], whole: bool) -> Result<Baseline, String> {
+    fn finish(mut self, source: &Source<'_>, steps: &[Step], whole: bool) -> Result<Baseline, String> {
         if self.plan.calls() == 0 {
             return Err("no recorded call is on a regular file".to_owned());
         }
@@ -410,7 +429,7 @@ impl<'a> Builder<'a> {
             ));
         }
         self.place_buffers(steps);
-        let from_start = record.from_ns == 0;
+        let from_start = source.begins_the_run();
         for at in 0..self.plan.files.len() {
             self.settle(at, from_start)?;
         }
@@ -423,19 +442,39 @@ impl<'a> Builder<'a> {
             syncs_ns: without(recorded.syncs_ns, self.recorded_calls.syncs_ns),
             metadata_ns: without(recorded.metadata_ns, self.recorded_calls.metadata_ns),
         };
+        let in_account = wall_ns(self.facts, &self.operations());
+        let Some(record) = source.record else {
+            let (recorded, notes) = (Some(parts), Vec::new());
+            let plan = self.plan;
+            return Ok(Baseline {
+                plan,
+                scale: 1.0,
+                program_io_ns: in_account,
+                recorded,
+                recording: None,
+                touching_ns: 0.0,
+                goes_along_ns: 0.0,
+                notes,
+            });
+        };
         let (all_ns, all_calls) = self.whole_run(record);
         // Both are sums over the same kinds of steps, so a whole record has scale 1.
         let scale = (all_calls / calls.max(1.0)).max(1.0);
         let times = (all_ns / recorded.sum_ns().max(1.0)).max(1.0);
-        let program_io_ns = if self.has_one_thread() {
-            parts.sum_ns() * times
-        } else {
-            // Of threads that wait at the same time each instant counts once.
-            wall_ns(self.facts, &self.operations())
-        };
+        // Of threads that wait at the same time each instant counts once.
+        let program_io_ns = if self.has_one_thread() { parts.sum_ns() * times } else { in_account };
         let notes = self.notes(record, parts.sum_ns() * times, steps, whole);
         let recorded = Some(parts);
-        Ok(Baseline { plan: self.plan, scale, program_io_ns, recorded, overhead: 0.0, notes })
+        Ok(Baseline {
+            plan: self.plan,
+            scale,
+            program_io_ns,
+            recorded,
+            recording: Some(recording_share(self.facts)),
+            touching_ns: 0.0,
+            goes_along_ns: 0.0,
+            notes,
+        })
     }
 
     /// What is replayed, of which record, and what is not.
@@ -598,7 +637,7 @@ impl<'a> Builder<'a> {
             return Err(format!("`{}` is gone or empty and cannot be read again", file.path));
         }
         if role == Role::ScratchFull {
-            size = size.max(high).next_multiple_of(PAGE).min(MAX_WRITTEN_BYTES);
+            size = size.max(high).next_multiple_of(PAGE).min(self.bounds.filled_bytes);
         }
         let (shift, fit) = order::shift(&actions, size);
         let shift = if role == Role::User && fit >= ROOM && share >= MOSTLY { shift } else { 0 };
@@ -628,47 +667,21 @@ impl<'a> Builder<'a> {
         let io = &self.facts.profile.io;
         let used = self.facts.profile.files.iter().find(|f| f.path == path);
         let cached = used.and_then(|u| u.cached_before).unwrap_or(0.0);
-        let moved = if role == Role::User { io.read_bytes } else { io.written_bytes }.unwrap_or(0);
-        let fetched = io.device_read_bytes.unwrap_or(0);
-        fetched as f64 > LITTLE * moved as f64 && cached < WARM
+        let moved = if role == Role::User { io.read_bytes } else { io.written_bytes }.unwrap_or(0) as f64;
+        let fetched = io.device_read_bytes.unwrap_or(0) as f64;
+        let all_ns = self.facts.account.operation(Operation::Read).wall_ns;
+        let waits =
+            |e: &Entry| e.class.operation == Operation::Read && e.class.wait == Some(Wait::DeviceRead);
+        let waited_ns = self.facts.account.sum(waits).wall_ns;
+        let mostly = fetched >= HALF * moved || waited_ns >= HALF * all_ns;
+        fetched > LITTLE * moved && mostly && cached < WARM
     }
 }
 
-/// Calls on files that no plan holds.
-const NOT_REPLAYED: [&str; 32] = [
-    "open",
-    "openat",
-    "openat2",
-    "creat",
-    "close",
-    "stat",
-    "lstat",
-    "fstat",
-    "newfstatat",
-    "statx",
-    "access",
-    "faccessat",
-    "faccessat2",
-    "readlink",
-    "readlinkat",
-    "getdents",
-    "getdents64",
-    "rename",
-    "renameat",
-    "renameat2",
-    "mkdir",
-    "mkdirat",
-    "link",
-    "linkat",
-    "truncate",
-    "ftruncate",
-    "fallocate",
-    "sendfile",
-    "copy_file_range",
-    "splice",
-    "sync",
-    "syncfs",
-];
+/// The path that a file had while it had a name.
+fn without_deleted(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
 
 #[cfg(test)]
 #[path = "journal_tests.rs"]

@@ -5,7 +5,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{FileIdentity, GroupLimit, Limited, LimitedGroup, PatternFile, Step, StepKind};
 use iowhy_core::replay::{Action, Op, Placed, Plan, PlanFile, Role, State};
 
-use super::super::recorded::baseline;
+use super::super::recorded::of_record as baseline;
 use super::super::tests::recorded;
 use super::*;
 use iowhy_diagnose::classify::{Operation, Wait};

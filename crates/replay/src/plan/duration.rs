@@ -5,16 +5,44 @@ use iowhy_diagnose::account::Entry;
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 
-/// Planned duration of one run of an arm.
-const ARM_NS: f64 = 3e8;
-/// Longest planned duration of the baseline.
-pub(super) const MAX_ARM_NS: f64 = 1.2e9;
 const MAX_PASSES: u32 = 5000;
-/// Largest amount that one run writes.
-pub(super) const MAX_WRITTEN_BYTES: u64 = 512 << 20;
 
-/// Profiling overhead as a share of the run: it is CPU time of the threads that ran.
-pub(super) fn overhead(facts: &Facts<'_>) -> f64 {
+/// How much of a run is taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Planned duration of one run of an arm, where it can be chosen.
+    pub(crate) arm_ns: f64,
+    /// Longest planned duration of the baseline.
+    pub(crate) max_arm_ns: f64,
+    /// Largest amount that one run writes.
+    pub(crate) written_bytes: u64,
+    /// Largest scratch file that is filled beforehand.
+    pub(crate) filled_bytes: u64,
+    /// Most files of a scratch tree.
+    pub(crate) files: f64,
+}
+
+impl Bounds {
+    /// A proof.
+    pub(crate) const PROOF: Bounds = Bounds {
+        arm_ns: 3e8,
+        max_arm_ns: 1.2e9,
+        written_bytes: 512 << 20,
+        filled_bytes: 512 << 20,
+        files: 4000.0,
+    };
+    /// A calibration of 4 s: seven rounds of a baseline and of changes that together take as long again.
+    pub(crate) const CALIBRATION: Bounds = Bounds {
+        arm_ns: 5e7,
+        max_arm_ns: 2.5e8,
+        written_bytes: 64 << 20,
+        filled_bytes: 16 << 20,
+        files: 1000.0,
+    };
+}
+
+/// What recording took, as a share of the run: it is CPU time of the threads that ran.
+pub(super) fn recording_share(facts: &Facts<'_>) -> f64 {
     let ran: u64 = facts.profile.threads.iter().map(|t| t.running_ns).sum();
     let ran = (ran as f64).max(facts.account.wall_ns);
     if ran > 0.0 { (facts.profile.observer.in_program_ns / ran).clamp(0.0, 1.0) } else { 0.0 }
@@ -34,8 +62,8 @@ fn with_queueing(facts: &Facts<'_>) -> f64 {
     if queue > 0.0 && active > queue { active / (active - queue) } else { 1.0 }
 }
 
-/// Passes that make a plan take about [`ARM_NS`] where one takes `pass_ns`.
-pub(super) fn passes(pass_ns: f64, most: f64) -> u32 {
-    let wanted = (ARM_NS / pass_ns.max(1.0)).ceil();
+/// Passes that make a plan take about [`Bounds::arm_ns`] where one takes `pass_ns`.
+pub(super) fn passes(pass_ns: f64, most: f64, bounds: &Bounds) -> u32 {
+    let wanted = (bounds.arm_ns / pass_ns.max(1.0)).ceil();
     wanted.clamp(1.0, most.clamp(1.0, f64::from(MAX_PASSES))) as u32
 }

@@ -37,7 +37,7 @@ fn systems(plan: &Plan, room: impl Fn(&str) -> Option<Room>) -> Vec<(Room, Vec<u
 
 fn fits(plan: &Plan, systems: &[(Room, Vec<u32>)]) -> bool {
     let needed = |files: &[u32]| files.iter().fold(0u64, |sum, f| sum.saturating_add(written(plan, *f)));
-    systems.iter().all(|(room, files)| needed(files) <= room.free_bytes / PART)
+    systems.iter().all(|(room, files)| needed(files) <= room.free_bytes / PART / room.replays.max(1))
 }
 
 fn too_little(baseline: &Baseline, systems: &[(Room, Vec<u32>)]) -> String {
@@ -46,8 +46,12 @@ fn too_little(baseline: &Baseline, systems: &[(Room, Vec<u32>)]) -> String {
         .and_then(|(room, files)| Some((room, &baseline.plan.files.get(*files.first()? as usize)?.path)));
     match of {
         Some((room, path)) => format!(
-            "the file system of `{path}` has {} free and a replay writes at most a third of it: make room there",
-            Bytes(room.free_bytes)
+            "the file system of `{path}` has {} free and {} at most a third of it: make room there",
+            Bytes(room.free_bytes),
+            match room.replays {
+                0 | 1 => "a replay writes".to_owned(),
+                several => format!("{several} replays together write"),
+            }
         ),
         None => "there is too little free space for a replay".to_owned(),
     }
@@ -95,11 +99,20 @@ mod tests {
         };
         let plan =
             Plan { files: vec![file], threads: vec![vec![write]], passes, depth: 1, ..Plan::default() };
-        Baseline { plan, scale: 2.0, program_io_ns: 1e9, recorded: None, overhead: 0.0, notes: Vec::new() }
+        Baseline {
+            plan,
+            scale: 2.0,
+            program_io_ns: 1e9,
+            recorded: None,
+            recording: None,
+            touching_ns: 0.0,
+            goes_along_ns: 0.0,
+            notes: Vec::new(),
+        }
     }
 
     fn bound(baseline: Baseline, free_mib: u64) -> Result<Baseline, String> {
-        within(baseline, |_| Some(Room { file_system: 1, free_bytes: free_mib * MIB }))
+        within(baseline, |_| Some(Room { file_system: 1, free_bytes: free_mib * MIB, replays: 1 }))
     }
 
     #[test]

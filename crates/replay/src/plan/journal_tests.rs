@@ -5,7 +5,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{FileIdentity, PatternFile, Step, StepKind};
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role};
 
-use super::super::recorded::baseline;
+use super::super::recorded::of_record as baseline;
 use super::super::tests::recorded;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::findings::repaired;

@@ -8,16 +8,14 @@ use iowhy_core::profile::{Step, StepKind};
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role};
 
 use super::baseline::Baseline;
-use super::calls::{POPULATE, recorded};
-use super::duration::wall_ns;
+use super::calls::POPULATE;
+use super::duration::{Bounds, passes, wall_ns};
+use super::source::Source;
 use iowhy_diagnose::classify::Operation;
-use iowhy_diagnose::findings::{Facts, interpreted, start_ns};
+use iowhy_diagnose::findings::Facts;
 
-const PAGE: u64 = 4096;
 /// So many windows are a habit.
 const MANY_WINDOWS: f64 = 8.0;
-/// An interpreter takes no less for a page of which it only sums up one byte (CPython 3.11 on an AMD EPYC: 11 ns).
-const INTERPRETED_PAGE_NS: f64 = 11.0;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
 
@@ -25,29 +23,23 @@ const MOSTLY: f64 = 0.5;
 ///
 /// # Errors
 /// The program made few mappings, and what it touches in them is not recorded.
-pub(super) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
-    windows(facts)?.or(memory(facts)?).ok_or_else(|| {
+pub(super) fn baseline(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Result<Baseline, String> {
+    windows(facts, source, bounds).or_else(|| memory(facts, source)).ok_or_else(|| {
         "its time is in page faults of mappings, and the pages that it touches are in no record of calls"
             .to_owned()
     })
 }
 
-/// Calls of a kind in the whole record.
-fn in_all(facts: &Facts<'_>, kind: StepKind) -> Result<f64, String> {
-    let totals = &recorded(facts)?.0.totals;
-    Ok(totals.iter().filter(|total| total.kind == kind).map(|total| total.calls as f64).sum())
+fn steps<'a>(source: &'a Source<'_>, kind: StepKind) -> impl Iterator<Item = &'a Step> {
+    source.part.steps.iter().filter(move |step| step.kind == kind)
 }
 
-fn steps<'a>(facts: &Facts<'a>, kind: StepKind) -> Result<impl Iterator<Item = &'a Step>, String> {
-    Ok(recorded(facts)?.1.steps.iter().filter(move |step| step.kind == kind))
-}
-
-fn windows(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
+fn windows(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Option<Baseline> {
     let files = &facts.profile.pattern.files;
     let mut plan = Plan { passes: 1, depth: 1, ..Plan::default() };
     let mut indices: Vec<(u32, u32)> = Vec::new();
     let mut threads: BTreeMap<u32, Vec<Action>> = BTreeMap::new();
-    for step in steps(facts, StepKind::Map)? {
+    for step in steps(source, StepKind::Map) {
         let (Some(of), Some(place)) = (step.file, step.place) else { continue };
         let index = match indices.iter().find(|(pattern, _)| *pattern == of) {
             Some((_, index)) => *index,
@@ -74,27 +66,40 @@ fn windows(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
     }
     plan.threads = threads.into_values().collect();
     if (plan.calls() as f64) < MANY_WINDOWS {
-        return Ok(None);
+        return None;
     }
-    let scale = (in_all(facts, StepKind::Map)? / plan.calls() as f64).max(1.0);
-    // Touching the pages is the program's own time, and it is in the replay of a window.
-    let program_io_ns = wall_ns(facts, &[Operation::Fault, Operation::Map, Operation::User]);
-    // But the start of an interpreter, and what it does with each page, is not.
-    let pages = plan.bytes(|_| true) as f64 / PAGE as f64 * scale;
-    let turns = if interpreted(facts) {
-        (start_ns(facts) + pages * INTERPRETED_PAGE_NS).min(wall_ns(facts, &[Operation::User]))
-    } else {
-        0.0
-    };
+    let all_passes = (source.in_run(facts, StepKind::Map) / plan.calls() as f64).max(1.0);
+    let program_io_ns = wall_ns(facts, &[Operation::Fault, Operation::Map]);
+    plan.passes = passes(program_io_ns / all_passes, all_passes * seen_part(&plan), bounds);
+    let scale = all_passes / f64::from(plan.passes);
     let notes = vec!["each mapping is taken to be read one byte per page, and nothing else".to_owned()];
-    let program_io_ns = program_io_ns - turns;
-    Ok(Some(Baseline { plan, scale, program_io_ns, recorded: None, overhead: 0.0, notes }))
+    Some(Baseline {
+        plan,
+        scale,
+        program_io_ns,
+        recorded: None,
+        recording: None,
+        touching_ns: wall_ns(facts, &[Operation::User]),
+        goes_along_ns: 0.0,
+        notes,
+    })
+}
+
+/// The part of its files that a plan maps. A mapping that stays takes the faults of each page once in the run; in a pass of the plan that
+/// is as often too many as the run maps the same pages again.
+fn seen_part(plan: &Plan) -> f64 {
+    let mut windows: Vec<(u32, u64, u64)> = plan.actions().map(|a| (a.file, a.offset, a.bytes)).collect();
+    windows.sort_unstable();
+    windows.dedup();
+    let seen: u64 = windows.iter().map(|(.., bytes)| bytes).sum();
+    let all: u64 = plan.files.iter().map(|file| file.size_bytes).sum();
+    (seen as f64 / all.max(1) as f64).min(1.0)
 }
 
 /// Memory that threads take and give back over and over.
-fn memory(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
+fn memory(facts: &Facts<'_>, source: &Source<'_>) -> Option<Baseline> {
     let mut threads: BTreeMap<u32, Vec<Action>> = BTreeMap::new();
-    for step in steps(facts, StepKind::MmapAnon)? {
+    for step in steps(source, StepKind::MmapAnon) {
         let what = Op::MmapAnon { populate: step.argument & POPULATE != 0 };
         let action = Action { count: step.count.max(1), ..Action::one(what, 0, 0, step.bytes, 0.0) };
         threads.entry(step.thread).or_default().push(action);
@@ -104,9 +109,18 @@ fn memory(facts: &Facts<'_>) -> Result<Option<Baseline>, String> {
     // A buffer for each file is beside the matter.
     let beside = program_io_ns < MOSTLY * (facts.account.wall_ns - facts.account.idle_wall_ns);
     if (plan.calls() as f64) < MANY_WINDOWS || beside {
-        return Ok(None);
+        return None;
     }
-    let scale = (in_all(facts, StepKind::MmapAnon)? / plan.calls() as f64).max(1.0);
+    let scale = (source.in_run(facts, StepKind::MmapAnon) / plan.calls() as f64).max(1.0);
     let notes = vec!["memory is mapped and unmapped as in the program, and not used otherwise".to_owned()];
-    Ok(Some(Baseline { plan, scale, program_io_ns, recorded: None, overhead: 0.0, notes }))
+    Some(Baseline {
+        plan,
+        scale,
+        program_io_ns,
+        recorded: None,
+        recording: None,
+        touching_ns: wall_ns(facts, &[Operation::User]),
+        goes_along_ns: 0.0,
+        notes,
+    })
 }

@@ -7,13 +7,18 @@ mod baseline;
 mod calls;
 mod control_groups;
 mod duration;
+pub(crate) mod elsewhere;
 pub(crate) mod free_space;
 mod mappings;
+mod not_replayed;
 pub(crate) mod recorded;
 pub(crate) mod same_system;
 pub(crate) mod small_files;
+pub(crate) mod source;
 #[cfg(test)]
 mod tests;
 pub mod what_if;
+pub(crate) mod window;
 
 pub(crate) use self::baseline::Baseline;
+pub(crate) use self::duration::Bounds;

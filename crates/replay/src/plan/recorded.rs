@@ -4,8 +4,9 @@ use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 
 use super::baseline::Baseline;
-use super::duration::{overhead, wall_ns};
-use super::{calls, control_groups, mappings};
+use super::duration::wall_ns;
+use super::source::Source;
+use super::{Bounds, calls, control_groups, mappings, window};
 
 /// Smallest profiling overhead that is noted.
 const MIN_NOTED: f64 = 0.02;
@@ -14,26 +15,34 @@ const MIN_NOTED: f64 = 0.02;
 ///
 /// # Errors
 /// Why there is no plan, as the end of a sentence.
-pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
-    let mut found = from_profile(facts)?;
+pub(crate) fn baseline(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Result<Baseline, String> {
+    let mut found = from_source(facts, source, bounds)?;
     control_groups::place(facts, &mut found);
-    found.overhead = overhead(facts);
-    if found.overhead >= MIN_NOTED {
+    if let Some(share) = found.recording.filter(|share| *share >= MIN_NOTED) {
         found.notes.push(format!(
             "about {:.0} % of the program's time is left out as profiling overhead, by the measured cost of a call",
-            100.0 * found.overhead
+            100.0 * share
         ));
     }
     Ok(found)
 }
 
-fn from_profile(facts: &Facts<'_>) -> Result<Baseline, String> {
-    calls::recorded(facts)?;
+fn from_source(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Result<Baseline, String> {
     let wall = |operations: &[Operation]| wall_ns(facts, operations);
     let mapped = wall(&[Operation::Fault, Operation::Map]);
     let calls = wall(&[Operation::Read, Operation::Write, Operation::Sync]);
     if wall(&[Operation::Ring, Operation::Aio]) > calls + mapped {
         return Err("requests through io_uring and Linux AIO are in no record of calls".to_owned());
     }
-    if mapped > calls { mappings::baseline(facts) } else { calls::baseline(facts) }
+    if mapped > calls {
+        return mappings::baseline(facts, source, bounds);
+    }
+    let found = calls::baseline(facts, source, bounds)?;
+    Ok(if source.is_window() { window::settled(facts, found, bounds) } else { found })
+}
+
+/// The unchanged run of a proof.
+#[cfg(test)]
+pub(crate) fn of_record(facts: &Facts<'_>) -> Result<Baseline, String> {
+    baseline(facts, &Source::record(facts)?, &Bounds::PROOF)
 }

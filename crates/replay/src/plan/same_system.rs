@@ -59,7 +59,16 @@ mod tests {
     use super::*;
 
     fn with(plan: Plan) -> Baseline {
-        Baseline { plan, scale: 1.0, program_io_ns: 1.0, recorded: None, overhead: 0.0, notes: Vec::new() }
+        Baseline {
+            plan,
+            scale: 1.0,
+            program_io_ns: 1.0,
+            recorded: None,
+            recording: None,
+            touching_ns: 0.0,
+            goes_along_ns: 0.0,
+            notes: Vec::new(),
+        }
     }
 
     fn tree(file_system: Option<u64>) -> Baseline {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::Plan;
 use iowhy_core::rng::Rng;
+use iowhy_core::stats::MIN_SAMPLES;
 use iowhy_linux::block::counters::DeviceCounters;
 use iowhy_probe::interrupt;
 
@@ -71,6 +72,13 @@ impl ArmTimes {
         Rounds { io_ns: &self.io_ns, parts: &self.parts }
     }
 
+    /// The times of a run with another amount of work.
+    pub(super) fn times(&self, factor: f64) -> ArmTimes {
+        let io_ns = self.io_ns.iter().map(|ns| ns * factor).collect();
+        let parts = self.parts.iter().map(|parts| parts.times(factor)).collect();
+        ArmTimes { io_ns, parts, ..self.clone() }
+    }
+
     /// Times of a run in which `share` of the time is that of `first`.
     pub(super) fn mixed_with(self, first: ArmTimes, share: f64) -> ArmTimes {
         let both = self.io_ns.iter().zip(&first.io_ns);
@@ -99,33 +107,73 @@ struct Running {
     times: ArmTimes,
 }
 
+/// How long to measure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// Counted rounds, at most.
+    pub(super) rounds: usize,
+    /// When it ends: no round begins that would end later. Without enough rounds, which a slow device may need, nothing begins after
+    /// as much time again.
+    pub(super) until: Option<Instant>,
+    /// Of the order of the arms.
+    pub(super) seed: u64,
+}
+
+impl Effort {
+    /// Whether what takes this long would end too late.
+    fn is_over(&self, now: Instant, takes: Duration) -> bool {
+        self.until.is_some_and(|until| now + takes > until)
+    }
+}
+
 /// Measures all arms; an interrupt ends it early.
 pub(super) fn measure(
     arms: Arms,
     helper: HelperCommand<'_>,
     pace: Option<&DevicePace>,
-    rounds: usize,
-    seed: u64,
+    effort: Effort,
     progress: Progress<'_>,
 ) -> AllTimes {
-    let mut all: Vec<Running> =
-        arms.0.into_iter().enumerate().map(|(at, arm)| prepare(at, arm, helper)).collect();
+    let Effort { rounds, seed, until } = effort;
+    let mut all: Vec<Running> = Vec::new();
+    for (at, arm) in arms.0.into_iter().enumerate() {
+        all.push(if effort.is_over(Instant::now(), Duration::ZERO) {
+            let problem = Some(Problem::failed("preparing its calls took all the time there was"));
+            Running { arm, replay: None, times: ArmTimes { problem, ..ArmTimes::default() } }
+        } else {
+            prepare(at, arm, helper)
+        });
+    }
     let begun = Instant::now();
     let mut rng = Rng::new(seed);
     let mut order: Vec<usize> = (0..all.len()).collect();
+    let grace = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(begun));
     // Round 0 is not counted: it fills caches, and finds failures.
     'rounds: for round in 0..=rounds {
+        let enough = round > MIN_SAMPLES;
+        let (takes, grace) = match enough {
+            true => (begun.elapsed() / round.max(1) as u32, Duration::ZERO),
+            false => (Duration::ZERO, grace),
+        };
+        let effort = Effort { until: until.map(|until| until + grace), ..effort };
+        if effort.is_over(Instant::now(), takes) {
+            break;
+        }
         rng.shuffle(&mut order);
         for (done, &at) in order.iter().enumerate() {
             interrupt::check_terminal();
             let without_baseline = |at: usize| all[all[at].arm.baseline.0].replay.is_none();
-            if interrupt::requested() || (0..all.len()).all(without_baseline) {
+            let over = interrupt::requested() || effort.is_over(Instant::now(), Duration::ZERO);
+            if over || (0..all.len()).all(without_baseline) {
                 break 'rounds;
             }
             if without_baseline(at) {
                 continue;
             }
-            let share = (round * order.len() + done) as f64 / ((rounds + 1) * order.len()).max(1) as f64;
+            let of_rounds = (round * order.len() + done) as f64 / ((rounds + 1) * order.len()).max(1) as f64;
+            let time = until.map(|until| until.saturating_duration_since(begun).as_secs_f64());
+            let of_time = time.map_or(0.0, |time| begun.elapsed().as_secs_f64() / time.max(1e-3));
+            let share = of_rounds.max(of_time).min(1.0);
             let left =
                 if share > 0.0 { begun.elapsed().mul_f64((1.0 - share) / share) } else { Duration::ZERO };
             progress(share, left, &all[at].arm.name);
@@ -170,6 +218,17 @@ fn run(arm: &mut Running, pace: Option<&DevicePace>, counted: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_measurement_ends_in_time() {
+        let (begun, seconds) = (Instant::now(), Duration::from_secs);
+        let effort = |until| Effort { rounds: 9, until, seed: 1 };
+        assert!(!effort(None).is_over(begun + seconds(1000), seconds(1)));
+        let four = effort(Some(begun + seconds(4)));
+        // Rounds of a second.
+        let begins: Vec<bool> = (1..6).map(|at| !four.is_over(begun + seconds(at), seconds(1))).collect();
+        assert_eq!(begins, [true, true, true, false, false]);
+    }
 
     #[test]
     fn the_first_time_takes_its_share_of_the_run() {

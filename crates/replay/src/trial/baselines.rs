@@ -7,7 +7,8 @@ use iowhy_diagnose::findings::Facts;
 use super::arms::{AllTimes, ArmId, Arms};
 use crate::carry_out as carried;
 use crate::fidelity;
-use crate::plan::{Baseline, free_space, recorded, same_system, small_files};
+use crate::plan::source::Source;
+use crate::plan::{Baseline, Bounds, free_space, recorded, same_system, small_files};
 use crate::proof::BaselineReplay;
 
 /// Plans of the unchanged run, or why there is none.
@@ -21,16 +22,22 @@ pub(super) struct Plans {
 
 impl Plans {
     /// Makes the plans that these findings need.
-    pub(super) fn new(facts: &Facts<'_>, findings: &[&Finding]) -> Plans {
+    pub(super) fn new(
+        facts: &Facts<'_>,
+        findings: &[&Finding],
+        source: Result<Source<'_>, String>,
+        bounds: &Bounds,
+    ) -> Plans {
         let many = findings.iter().any(|f| f.id == FindingId::ManySmallFiles);
         let checked = |baseline| same_system::checked(baseline, carried::file_system);
-        let calls = recorded::baseline(facts)
+        let calls = source
+            .and_then(|source| recorded::baseline(facts, &source, bounds))
             .and_then(checked)
             .map(|baseline| free_space::within(baseline, carried::room));
         let without_room = matches!(calls, Ok(Err(_)));
         Plans {
             calls: calls.and_then(|within| within),
-            files: many.then(|| small_files::baseline(facts).and_then(checked)),
+            files: many.then(|| small_files::baseline(facts, bounds).and_then(checked)),
             without_room,
         }
     }
@@ -114,7 +121,7 @@ impl BaselineArm {
         BaselineReplay {
             fidelity: fidelity.estimate,
             reproduces: fidelity.reproduces,
-            program_io_s: self.baseline.io_ns_without_overhead() / 1e9,
+            program_io_s: self.baseline.program_io_ns / 1e9,
             scale: self.baseline.scale,
             calls: times.calls,
             io_ns: times.io_ns.clone(),

@@ -100,7 +100,7 @@ pub(super) struct Tried {
     pub(super) modelled: Option<Estimate>,
     pub(super) verdict: Verdict,
     pub(super) reason: Option<String>,
-    failed: bool,
+    pub(super) failed: bool,
     pub(super) io_ns: Vec<f64>,
 }
 
@@ -124,18 +124,24 @@ impl Tried {
 impl Against<'_> {
     /// `saves_calls`: whether the program also saves its own time around calls that are removed.
     pub(super) fn judge(&self, saves_calls: bool, repaired: &Repaired, times: &ArmTimes) -> Tried {
+        let left = repaired.plan.system_calls() as f64 / (self.baseline.plan.system_calls() as f64).max(1.0);
+        let removed_share = if saves_calls { (1.0 - left).max(0.0) } else { 0.0 };
+        self.judge_times(removed_share, repaired.unaffected_share, times)
+    }
+
+    /// The same of times for as much work as the baseline does.
+    pub(super) fn judge_times(&self, removed_share: f64, unaffected_share: f64, times: &ArmTimes) -> Tried {
         if let Some(problem) = &times.problem {
             let failed = problem.severity == Severity::Failed;
             return Tried { failed, ..Tried::without_gain(&with_hint(problem)) };
         }
         let Against { facts, baseline, times: unchanged, reproduces, seed } = *self;
-        let left = repaired.plan.calls() as f64 / (baseline.plan.calls() as f64).max(1.0);
         let measurement = Measurement {
             baseline,
             unchanged: unchanged.rounds(),
             repaired_ns: &times.io_ns,
-            removed_share: if saves_calls { (1.0 - left).max(0.0) } else { 0.0 },
-            unaffected_share: repaired.unaffected_share,
+            removed_share,
+            unaffected_share,
             seed,
         };
         let Some(Gains { measured: gain, modelled }) = verdict::gains(facts, &measurement) else {

@@ -6,8 +6,12 @@ mod arms;
 mod baselines;
 mod combined;
 mod device_pace;
+mod elsewhere;
 mod judge;
+mod predict;
 mod prove;
 
 pub use self::arms::Progress;
+pub use self::elsewhere::{Places, replay_on};
+pub use self::predict::{Calibration, Predicted, predict};
 pub use self::prove::{Request, prove};

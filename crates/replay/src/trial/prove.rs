@@ -5,13 +5,15 @@ use iowhy_diagnose::findings::{self, Facts};
 use iowhy_diagnose::repair::{Repaired, RunFacts, Sizes};
 use iowhy_probe::interrupt;
 
-use super::arms::{self, AllTimes, ArmId, Arms, Progress};
+use super::arms::{self, AllTimes, ArmId, Arms, Effort, Progress};
 use super::baselines::{BaselineArm, Baselines, Fidelity, Plans};
 use super::combined;
 use super::device_pace::DevicePace;
 use super::judge::{Against, Repairs, Tried, without_baseline};
 use crate::carry_out::HelperCommand;
 use crate::fidelity;
+use crate::plan::Bounds;
+use crate::plan::source::Source;
 use crate::plan::what_if::{self, Change};
 use crate::proof::{FindingProof, Proof, Together, WhatIf};
 use crate::verdict::Verdict;
@@ -43,7 +45,8 @@ pub fn prove(request: &Request<'_>, helper: HelperCommand<'_>, progress: Progres
         Err(proof) => return *proof,
     };
     let pace = trial.pace.as_ref();
-    let times = arms::measure(arms, helper, pace, request.rounds, request.seed, progress);
+    let effort = Effort { rounds: request.rounds, until: None, seed: request.seed };
+    let times = arms::measure(arms, helper, pace, effort, progress);
     trial.judge(&times)
 }
 
@@ -68,7 +71,7 @@ impl<'a> Trial<'a> {
         let Request { facts, sizes, .. } = *request;
         let findings: Vec<&Finding> = request.findings.iter().filter(|f| f.id.is_repairable()).collect();
         let (tried, not_tried) = findings.split_at(findings.len().min(MAX_FINDINGS));
-        let plans = Plans::new(facts, tried);
+        let plans = Plans::new(facts, tried, Source::record(facts), &Bounds::PROOF);
         let repairs: Vec<(&Finding, Result<Vec<Repaired>, String>)> =
             tried.iter().map(|f| (*f, repairs(facts, f.id, &plans, sizes))).collect();
         let repairable: Vec<FindingId> =
@@ -269,7 +272,10 @@ mod tests {
             evidence: Vec::new(),
             advice: String::new(),
             gain: None,
+            gain_rest_unchanged: None,
             in_program: None,
+            prediction: None,
+            not_calibrated: None,
             undecided: false,
         };
         // The rules find neither of them in this run.

@@ -22,6 +22,8 @@ pub(super) struct Ssd {
     next_ns: u64,
     /// When the link is free.
     link_ns: u64,
+    /// Ends of the requests that are in service, where requests in flight share something.
+    ends_ns: Vec<u64>,
 }
 
 impl Ssd {
@@ -38,6 +40,7 @@ impl Ssd {
             gap_ns,
             next_ns: 0,
             link_ns: 0,
+            ends_ns: Vec::new(),
         })
     }
 }
@@ -53,8 +56,12 @@ impl Device for Ssd {
 
     fn serve(&mut self, now_ns: u64, command: &Command) -> Service {
         let bytes = command.sectors.saturating_mul(SECTOR_BYTES);
-        let begin = if self.gap_ns == 0 { now_ns } else { now_ns.max(self.next_ns) };
-        self.next_ns = begin.saturating_add(self.gap_ns);
+        let begin = now_ns.max(self.next_ns);
+        if self.config.batch_ns > 0 {
+            self.ends_ns.retain(|end| *end > now_ns);
+        }
+        let shared_ns = self.config.batch_ns / (self.ends_ns.len() as u64 + 1);
+        self.next_ns = begin.saturating_add(self.gap_ns).saturating_add(shared_ns);
         let mean = if command.write { self.config.write_ns } else { self.config.read_ns };
         let media_ns = match self.config.spread {
             Spread::Fixed => mean,
@@ -69,6 +76,9 @@ impl Device for Ssd {
             self.link_ns = link;
             let done = begin.saturating_add(media_ns).saturating_add(alone).max(link);
             transfer_ns = done - begin.saturating_add(media_ns).min(done);
+        }
+        if self.config.batch_ns > 0 {
+            self.ends_ns.push(begin.saturating_add(media_ns).saturating_add(transfer_ns));
         }
         Service { throttle_ns: begin - now_ns, media_ns, transfer_ns, ..Service::default() }
     }

@@ -2,8 +2,9 @@
 
 use iowhy_core::model::Cost;
 use iowhy_core::request::{Marks, Op, Request};
+use iowhy_core::saved_model::cost_at;
 
-use super::io::Purpose;
+use super::io::{Io, Purpose};
 use super::{Engine, Event};
 use crate::layout::{Step, StepKind};
 use crate::ledger::{Part, Parts};
@@ -100,8 +101,10 @@ impl Engine<'_, '_> {
     fn enter(&mut self, task: u32, at_ns: u64) {
         let bytes = self.tasks[task as usize].request.bytes;
         let pages = self.grid.page.ceil(bytes);
-        let call = cost_ns(&self.machine.call, 1.0, pages, bytes);
-        let filesystem = cost_ns(&self.machine.filesystem, 1.0, pages, bytes);
+        // A load from a mapping is no call.
+        let calls = self.method != Method::Mapped;
+        let of = |cost| if calls { cost_ns(cost, 1.0, pages, bytes) } else { 0 };
+        let (call, filesystem) = (of(&self.machine.call), of(&self.machine.filesystem));
         let through_cache = self.cache.is_some() && self.method == Method::Read;
         let lookup = if through_cache { cost_ns(&self.machine.lookup, 1.0, 0, 0) } else { 0 };
         let state = &mut self.tasks[task as usize];
@@ -175,7 +178,11 @@ impl Engine<'_, '_> {
         if moves && self.method == Method::Read {
             let bytes = state.request.bytes;
             let pages = self.grid.page.ceil(bytes);
-            state.owe(Part::Copy, cost_ns(&self.machine.copy, 1.0, pages, bytes));
+            let copy = match cost_at(&self.machine.copy_by_size, bytes) {
+                Some(ns) => (ns.clamp(0.0, MAX_COST_NS) + 0.5) as u64,
+                None => cost_ns(&self.machine.copy, 1.0, pages, bytes),
+            };
+            state.owe(Part::Copy, copy);
         }
         let end = self.pay(task, self.now_ns);
         if self.merged() {
@@ -232,10 +239,11 @@ impl Engine<'_, '_> {
 
     /// The task sends this one, and pays for building it.
     fn send(&mut self, task: u32, io: u32) {
-        let bytes = self.ios[io as usize].bytes;
+        let Io { bytes, write, .. } = self.ios[io as usize];
         let pages = self.grid.page.ceil(bytes);
+        let block = self.machine.write_block.as_ref().filter(|_| write).unwrap_or(&self.machine.block);
         let state = &mut self.tasks[task as usize];
-        state.owe(Part::Block, cost_ns(&self.machine.block, 1.0, pages, bytes));
+        state.owe(Part::Block, cost_ns(block, 1.0, pages, bytes));
         state.to_issue.push(io);
     }
 

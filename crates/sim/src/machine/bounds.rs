@@ -71,6 +71,7 @@ fn check_device(machine: &Machine, device: &DeviceConfig) -> Result<(), Problem>
             let ssd = &device.ssd;
             ns("device.read_ns", ssd.read_ns)?;
             ns("device.write_ns", ssd.write_ns)?;
+            ns("device.batch_ns", ssd.batch_ns)?;
             rate("device.iops", ssd.iops, 1.0, "a request")
         }
         DeviceKind::Cloud => {

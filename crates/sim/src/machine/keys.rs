@@ -110,6 +110,10 @@ pub const KEYS: &[Key] = &[
     key("device.unit_bytes_per_second", "ssd: speed of one unit; 0: no time"),
     key("device.units", "ssd, cloud: requests served side by side"),
     key("device.iops", "ssd, cloud: requests a second at most; 0: no limit"),
+    key(
+        "device.batch_ns",
+        "ssd: what requests in flight share once: with n of them, each begins this over n later than by `iops`",
+    ),
     key("device.bytes_per_second", "ssd, cloud: bytes a second at most; 0: no limit"),
     key("device.base_ns", "cloud: time of a request that no limit delays"),
     key("device.iops_burst", "cloud: tokens of the requests' bucket"),
@@ -164,6 +168,12 @@ impl Machine {
         match self.slot(path) {
             Some(slot) => {
                 fill(path, slot, value)?;
+                // What is set takes the place of what was measured.
+                match path.split('.').next() {
+                    Some("copy" | "lookup") => self.copy_by_size.clear(),
+                    Some("block") => self.write_block = None,
+                    _ => {}
+                }
                 // What is said of the device is said of all of them.
                 self.set_members(path, value)
             }
@@ -294,6 +304,7 @@ fn device_slot<'a>(device: &'a mut DeviceConfig, name: &str) -> Option<Slot<'a>>
         "unit_bytes_per_second" => Bytes(&mut device.ssd.unit_bytes_per_second),
         "units" => Both(&mut device.ssd.units, &mut device.cloud.units),
         "iops" => NumberTwice(&mut device.ssd.iops, &mut device.cloud.iops),
+        "batch_ns" => Time(&mut device.ssd.batch_ns),
         "bytes_per_second" => Two(&mut device.ssd.bytes_per_second, &mut device.cloud.bytes_per_second),
         "base_ns" => Time(&mut device.cloud.base_ns),
         "iops_burst" => Number(&mut device.cloud.iops_burst),

@@ -14,6 +14,7 @@ use crate::policy::PolicyId;
 pub use choice::{Choice, DeviceKind, JoinKind, LayoutKind, Order, ReadAheadKind, Spread, WriteMode};
 use iowhy_core::model::Cost;
 use iowhy_core::problem::Problem;
+use iowhy_core::saved_model::SizedCost;
 use iowhy_core::units::Bytes;
 pub use keys::{KEYS, Key, Value};
 pub use shipped::{Shipped, device_models, shipped};
@@ -42,10 +43,14 @@ pub struct Machine {
     pub insert: Cost,
     /// Between kernel and program.
     pub copy: Cost,
+    /// The same by size, where it was measured and `copy` was not set.
+    pub copy_by_size: Vec<SizedCost>,
     /// Mapping a buffer of the pool, or the pages of a fault.
     pub mapping: Cost,
     /// Building and handing down one block request.
     pub block: Cost,
+    /// The same for writes, where they were measured and `block` was not set.
+    pub write_block: Option<Cost>,
     /// The cache.
     pub cache: CacheConfig,
     /// The pool of mapped buffers over the cache.
@@ -246,6 +251,8 @@ pub struct SsdConfig {
     pub units: u64,
     /// Requests a second at most; 0: no limit.
     pub iops: f64,
+    /// What requests in flight share once: with n of them, each begins this over n after the one before, beyond `iops`.
+    pub batch_ns: u64,
     /// Bytes a second at most; 0: no limit.
     pub bytes_per_second: u64,
 }
@@ -300,6 +307,7 @@ const NO_DEVICE: DeviceConfig = DeviceConfig {
         unit_bytes_per_second: 0,
         units: 1,
         iops: 0.0,
+        batch_ns: 0,
         bytes_per_second: 0,
     },
     cloud: CloudConfig {
@@ -327,6 +335,8 @@ impl Default for Machine {
             lookup: NOTHING,
             insert: NOTHING,
             copy: NOTHING,
+            copy_by_size: Vec::new(),
+            write_block: None,
             mapping: NOTHING,
             block: NOTHING,
             cache: CacheConfig {

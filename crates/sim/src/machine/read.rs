@@ -1,7 +1,7 @@
 //! A machine from TOML. Every key is looked up in the table of keys; an unknown one is refused with its line.
 
-use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
+use iowhy_core::saved_model::SavedModel;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -27,7 +27,7 @@ impl Machine {
                 .hint("a machine is TOML: `[layer]` and `key = value`")
         })?;
         if table.get_ref().iter().any(|(key, _)| key.get_ref() == "layers") {
-            let model: StackModel = toml::from_str(text).map_err(|error| {
+            let model: SavedModel = toml::from_str(text).map_err(|error| {
                 Problem::refused(format!("`{source}` is no stack model: {}", error.message()))
                     .hint("write one with `iowhy --save-model FILE`")
             })?;

@@ -7,7 +7,7 @@ const KEPT: usize = 4096;
 
 /// Time in which at least one of the intervals lay.
 #[derive(Debug, Default)]
-pub(super) struct BusyTime {
+pub(crate) struct BusyTime {
     /// Disjoint, in order; the last ones, which a later interval may still join.
     recent: VecDeque<(u64, u64)>,
     /// Length of those before.
@@ -18,7 +18,7 @@ pub(super) struct BusyTime {
 
 impl BusyTime {
     /// Adds an interval. Ends should not go down; an interval whose end does is cut to what still can be told.
-    pub(super) fn add(&mut self, start: u64, end: u64) {
+    pub(crate) fn add(&mut self, start: u64, end: u64) {
         let mut start = start.max(self.settled_until);
         let mut end = end.max(start);
         while let Some(&(before_start, before_end)) = self.recent.back() {
@@ -39,7 +39,7 @@ impl BusyTime {
     }
 
     /// The length of the union.
-    pub(super) fn total_ns(&self) -> u64 {
+    pub(crate) fn total_ns(&self) -> u64 {
         self.settled_ns + self.recent.iter().map(|(start, end)| end - start).sum::<u64>()
     }
 }

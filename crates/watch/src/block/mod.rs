@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use iowhy_core::profile::{BlockSample, DeviceTime, OtherUser};
 
 use crate::event::{BlockRequest, Event, Kind, Operation, RELEASED, Step};
-use busy::BusyTime;
+pub(crate) use busy::BusyTime;
 use in_flight::{Submitter, Ticket};
 
 /// Requests under way that are remembered; more than that have been lost from sight.
@@ -23,6 +23,8 @@ const OTHERS: usize = 1024;
 const REPORTED: usize = 32;
 /// Completions are seen if at least this part of the issued requests completed: the rest may be under way.
 const SEEN: f64 = 0.9;
+/// Loop devices (LOOP_MAJOR of `include/uapi/linux/major.h`): a worker of the kernel makes requests to what lies below of theirs.
+const LOOP: u32 = 7;
 /// Bytes of a sector, on every device (Linux block layer).
 const SECTOR: u64 = 512;
 
@@ -172,6 +174,10 @@ impl BlockTracer {
     /// cumulative times of `in_flight` follow.
     pub fn event(&mut self, event: &Event<'_>, tasks: &dyn Tasks, mut in_flight: Option<&mut InFlight>) {
         let Kind::Request(request) = &event.kind else { return };
+        // What the disk below takes is told by the disk's own requests, and what holds those back is no disk.
+        if request.device.0 == LOOP {
+            return;
+        }
         let now = event.time_ns;
         if request.lost != self.lost_events || self.under_way.len() >= UNDER_WAY {
             self.lost_events = request.lost;

@@ -196,3 +196,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_loop_device_hands_on_and_the_disk_below_has_the_time() {
+    let mut t = BlockTracer::new();
+    let mut in_flight = InFlight::default();
+    let mut tell = |time_ns, tid, task, step, device| {
+        let request = BlockRequest { device, ..request(step, task, 0, 4096, READ) };
+        let kind = Kind::Request(BlockRequest { address: u64::from(device.0), ..request });
+        let event = Event { time_ns, cpu: 0, pid: tid, tid, kind };
+        t.event(&event, &Names, Some(&mut in_flight));
+    };
+    tell(0, 1, "dd", Step::Issued, (LOOP, 1));
+    tell(40, 40, "kworker", Step::Issued, DISK);
+    tell(50, 0, "", Step::Done, DISK);
+    tell(52, 0, "", Step::Done, (LOOP, 1));
+    assert_eq!(in_flight.end(60, 1, &Marks::default(), true).device_ns, 10);
+    let s = t.finish(None);
+    assert_eq!((s.own_requests, s.kernel_requests), (0, 1));
+}

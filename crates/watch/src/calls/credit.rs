@@ -10,7 +10,12 @@ const RATE: f64 = 10_000.0;
 /// Calls at the start, and at most at once: fewer than the kernel's buffer holds.
 const MAX_CREDIT: f64 = 8_000.0;
 /// A window begins with so many calls to record.
-const WINDOW: f64 = 2_000.0;
+const WINDOW: f64 = 1_000.0;
+/// This part of the credit is kept for later windows: the start of an interpreter makes thousands of calls, and what comes after it
+/// must have its share.
+const RESERVE: f64 = 0.5;
+/// After a window at least this part of the time of the run so far passes, up to the time of a window's credit.
+const PAUSE: f64 = 0.25;
 
 /// The calls that may still be recorded.
 #[derive(Clone, Debug)]
@@ -18,12 +23,16 @@ pub(crate) struct Credit {
     rng: Rng,
     calls: f64,
     since_ns: u64,
+    start_ns: u64,
+    /// Calls that this window may not use.
+    reserve: f64,
 }
 
 impl Credit {
     /// Credit for a run that starts now.
     pub(crate) fn new(now_ns: u64, seed: u64) -> Credit {
-        Credit { rng: Rng::new(seed), calls: MAX_CREDIT, since_ns: now_ns }
+        let reserve = RESERVE * MAX_CREDIT;
+        Credit { rng: Rng::new(seed), calls: MAX_CREDIT, since_ns: now_ns, start_ns: now_ns, reserve }
     }
 
     /// Calls that may be recorded at this time.
@@ -31,7 +40,7 @@ impl Credit {
         let passed = now_ns.saturating_sub(self.since_ns) as f64 / 1e9;
         self.since_ns = self.since_ns.max(now_ns);
         self.calls = (self.calls + passed * RATE).min(MAX_CREDIT);
-        self.calls.max(0.0) as u32
+        (self.calls - self.reserve).max(0.0) as u32
     }
 
     /// So many calls were recorded.
@@ -39,10 +48,14 @@ impl Credit {
         self.calls -= calls as f64;
     }
 
-    /// When the next window begins: as soon as there is credit for it, and up to once more that time later.
+    /// When the next window begins: as soon as there is credit for it, after a pause, and up to once more that time later.
     pub(crate) fn next_window_ns(&mut self, now_ns: u64) -> u64 {
-        let missing = (WINDOW - f64::from(self.calls(now_ns))).max(0.0);
-        let wait_s = missing / RATE * (1.0 + self.rng.unit());
+        let _ = self.calls(now_ns);
+        let missing = (WINDOW - self.calls).max(0.0);
+        self.reserve = RESERVE * self.calls.max(WINDOW);
+        let so_far_s = now_ns.saturating_sub(self.start_ns) as f64 / 1e9;
+        let pause_s = (PAUSE * so_far_s).min(WINDOW / RATE);
+        let wait_s = (missing / RATE).max(pause_s) * (1.0 + self.rng.unit());
         now_ns.saturating_add((wait_s * 1e9) as u64)
     }
 }
@@ -102,6 +115,6 @@ mod tests {
         };
         let times: Vec<u64> = (0..50).map(begin).collect();
         let (low, high) = (times.iter().min().unwrap(), times.iter().max().unwrap());
-        assert!(*low >= 200_000_000 && *high <= 400_000_000 && high - low > 100_000_000, "{low} {high}");
+        assert!(*low >= 100_000_000 && *high <= 200_000_000 && high - low > 50_000_000, "{low} {high}");
     }
 }

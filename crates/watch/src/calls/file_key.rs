@@ -1,6 +1,7 @@
 //! Which file the kernel means: the layout of `struct file_key` in `bpf/observer.bpf.c`.
 
-/// Inode number; device number and file type bits of `i_mode` in one word.
+/// Inode number; device number, and file type bits of `i_mode` with a half of the inode's generation above them, in one word: an
+/// inode that is free is given to the next file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct FileKey(pub(crate) [u64; 2]);
 
@@ -31,6 +32,14 @@ impl FileKey {
             libc::S_IFSOCK => "socket",
             _ => "anonymous",
         }
+    }
+
+    /// Its device as `major:minor`, in the kernel's own encoding: MKDEV of `include/linux/kdev_t.h`.
+    pub(crate) fn device(self) -> String {
+        let FileKey([_, device_and_type]) = self;
+        let [a, b, c, d, ..] = device_and_type.to_ne_bytes();
+        let device = u32::from_ne_bytes([a, b, c, d]);
+        format!("{}:{}", device >> 20, device & 0xf_ffff)
     }
 
     /// Whether bytes of it have offsets.

@@ -87,7 +87,8 @@ impl Shape {
                 Shape::Relay { source: end(0, Pointer(1)), target: end(2, Pointer(3)), asked: 4 }
             }
             libc::SYS_lseek => Shape::Seek,
-            libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range => Shape::Sync,
+            // sync_file_range(2) writes back and makes nothing durable.
+            libc::SYS_fsync | libc::SYS_fdatasync => Shape::Sync,
             libc::SYS_mmap => Shape::Map,
             libc::SYS_munmap => Shape::Unmap,
             libc::SYS_fadvise64 => Shape::Advise,
@@ -101,6 +102,35 @@ impl Shape {
     /// Whether a transfer names the memory itself: its size then stands beside it.
     pub(crate) fn has_buffer(self) -> bool {
         matches!(self, Shape::Move { asked: Some(_), .. })
+    }
+}
+
+/// The argument that holds the descriptor of the file which a call works on, where a call that succeeds needs one that is open. `None`: its
+/// file is closed when it returns, or it works on none (a mapping without a file).
+pub(crate) fn file_argument(number: i64) -> Option<usize> {
+    match Shape::from_number(number) {
+        Shape::Move { .. } | Shape::Seek | Shape::Sync | Shape::Advise | Shape::Control => return Some(0),
+        Shape::Relay { source, .. } => return Some(source.descriptor),
+        _ => {}
+    }
+    match number as libc::c_long {
+        libc::SYS_fstat
+        | libc::SYS_fstatfs
+        | libc::SYS_ftruncate
+        | libc::SYS_fallocate
+        | libc::SYS_getdents64
+        | libc::SYS_fchmod
+        | libc::SYS_fchown
+        | libc::SYS_fgetxattr
+        | libc::SYS_flistxattr
+        | libc::SYS_fsetxattr
+        | libc::SYS_fremovexattr
+        | libc::SYS_syncfs
+        | libc::SYS_sync_file_range
+        | libc::SYS_readahead
+        | libc::SYS_flock
+        | libc::SYS_ioctl => Some(0),
+        _ => None,
     }
 }
 

@@ -1,16 +1,19 @@
 //! What counting costs the program, measured on a thread of our own after the program has ended.
 
 use std::os::fd::AsFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{ALL, InKernel};
 use crate::calls::CallRecord;
 
-/// Calls of a piece, and pieces of each kind: they alternate, and the fastest of each are compared, since disturbance only adds.
+/// Calls of a piece, and pieces of each kind at most: the fastest of each are compared, since disturbance only adds.
 const CALLS: u32 = 500;
 const PIECES: usize = 5;
+/// The part of a run of this length that may be spent on each of four kinds, but at least one piece is: who waited for a short run does not
+/// wait for figures that hardly matter to it.
+const PART_OF_RUN: u32 = 80;
 
 /// What counting costs, in nanoseconds of the program's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,8 +29,11 @@ pub(crate) struct Cost {
 
 impl InKernel {
     /// Measures the cost of a call, and takes the observer out of the kernel to see what calls cost without it. `None`:
-    /// no memory file or thread could be had, or the machine is too busy to tell. `recorded`: calls are recorded, too.
-    pub(crate) fn measure(mut self, recorded: bool) -> Option<Cost> {
+    /// no memory file or thread could be had, or the machine is too busy to tell. `run`: how long the run took. `recorded`: calls are
+    /// recorded, too, and their durations need the cost as exactly as it can be had.
+    pub(crate) fn measure(mut self, run: Duration, recorded: bool) -> Option<Cost> {
+        let budget = if recorded { Duration::MAX } else { run / PART_OF_RUN };
+        let fastest = move |work: &dyn Fn()| fastest(work, budget);
         let file = memfd_create("iowhy-cost", MemfdFlags::CLOEXEC).ok()?;
         rustix::io::write(&file, &[0; 4096]).ok()?;
         std::thread::scope(|scope| {
@@ -67,13 +73,16 @@ impl InKernel {
     }
 }
 
-fn fastest(work: &dyn Fn()) -> f64 {
+fn fastest(work: &dyn Fn(), budget: Duration) -> f64 {
     let piece = || {
         let start = Instant::now();
         (0..CALLS).for_each(|_| work());
         start.elapsed().as_nanos() as f64 / f64::from(CALLS)
     };
-    (0..PIECES).map(|_| piece()).fold(f64::INFINITY, f64::min)
+    let begin = Instant::now();
+    let more = (1..PIECES).take_while(|_| begin.elapsed() < budget);
+    let first = piece();
+    more.map(|_| piece()).fold(first, f64::min)
 }
 
 /// The cheapest call that the kernel answers itself.

@@ -19,13 +19,13 @@ const SUMS: usize = 2 * ACCESS + 2 * SIZE_CLASSES + 4;
 const OPENS: usize = 2 * ACCESS + 2 * SIZE_CLASSES;
 const FILE_SUMS: usize = SUMS + 2 * 40;
 /// Words of `struct run` up to its sums, of the whole, and of `struct thread`, which ends with two of them.
-const BEFORE_ACCESS: usize = 9;
+const BEFORE_ACCESS: usize = 10;
 const RUN: usize = BEFORE_ACCESS + ACCESS;
 pub(super) const THREAD: usize = 2 + 2 * RUN;
 /// Places of `near_threads`.
 pub(super) const NEAR_THREADS: u32 = 1024;
 /// Bytes of `struct path_text`.
-const PATH: usize = 8 + 1024 + 256;
+pub(super) const PATH: usize = 8 + 1024 + 256;
 
 /// Files in the result; all beyond go to one entry.
 const MAX_REPORTED: usize = 200;
@@ -41,8 +41,10 @@ pub(crate) struct Facts {
     pub(crate) paths: HashMap<FileKey, String>,
     /// By kind of file.
     pub(crate) kinds: Vec<KindUse>,
-    /// By process: what its ended threads moved, and all syncs.
+    /// By process: what its threads moved from and to files, all syncs, and what its ended threads moved from and to devices.
     pub(crate) processes: HashMap<u32, OwnIo>,
+    /// By thread that lives: what is not yet in `processes`.
+    pub(crate) living: HashMap<u32, OwnIo>,
     /// Requests of rings, by operation.
     pub(crate) rings: Vec<RingRequests>,
     /// What did not fit.
@@ -75,13 +77,14 @@ pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
         let (key, more) = entry.map_err(|e| chain(&e))?;
         add(sums.entry(FileKey(key)).or_insert([0; SUMS]), &more);
     }
+    let mut living = HashMap::new();
     let near: Array<_, [u64; THREAD]> = map(object, "near_threads")?;
     for place in 0..NEAR_THREADS {
-        add_runs(&mut sums, &near.get(&place, 0).map_err(|e| chain(&e))?);
+        add_runs(&mut sums, &mut living, &near.get(&place, 0).map_err(|e| chain(&e))?);
     }
     let far: KernelMap<_, u32, [u64; THREAD]> = map(object, "far_threads")?;
     for entry in far.iter() {
-        add_runs(&mut sums, &entry.map_err(|e| chain(&e))?.1);
+        add_runs(&mut sums, &mut living, &entry.map_err(|e| chain(&e))?.1);
     }
     let mut paths: HashMap<FileKey, String> = HashMap::new();
     let known: KernelMap<_, [u64; 2], [u8; PATH]> = map(object, "paths")?;
@@ -99,6 +102,7 @@ pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
         paths,
         // Where one is missing, what the others did does not add up.
         processes: if by_process == 0 { processes(object)? } else { HashMap::new() },
+        living,
         rings: super::rings::counts(object)?,
         lost: Lost { threads, descriptions, files, requests, processes: by_process, ring_requests, records },
     })
@@ -114,23 +118,43 @@ pub(super) fn prepare(object: &mut Object) -> Result<(), String> {
 }
 
 /// Adds what a living thread has not yet added itself (`struct run`).
-fn add_runs(sums: &mut HashMap<FileKey, [u64; SUMS]>, thread: &[u64; THREAD]) {
+fn add_runs(
+    sums: &mut HashMap<FileKey, [u64; SUMS]>,
+    living: &mut HashMap<u32, OwnIo>,
+    thread: &[u64; THREAD],
+) {
     for (direction, run) in thread[THREAD - 2 * RUN..].chunks_exact(RUN).enumerate() {
         let [address, _, inode, device_and_type] = [0, 1, 2, 3].map(|i| run[i]);
-        if address == 0 || tid_of(thread) == 0 {
+        if address == 0 || tid_and_mode(thread).0 == 0 {
             continue;
         }
-        let into = sums.entry(FileKey([inode, device_and_type])).or_insert([0; SUMS]);
-        add(&mut into[direction * ACCESS..], &run[BEFORE_ACCESS..]);
+        let key = FileKey([inode, device_and_type]);
+        if key.has_offsets() {
+            let [calls, bytes] = [run[BEFORE_ACCESS], run[BEFORE_ACCESS + 1]];
+            let own = living.entry(tid_and_mode(thread).0).or_default();
+            *own = own.plus(match direction {
+                0 => OwnIo { read_calls: calls, read_bytes: bytes, ..OwnIo::default() },
+                _ => OwnIo { write_calls: calls, written_bytes: bytes, ..OwnIo::default() },
+            });
+        }
+        let into = sums.entry(key).or_insert([0; SUMS]);
+        let access = &mut into[direction * ACCESS..];
+        add(access, &run[BEFORE_ACCESS..]);
+        // All calls of a run, or none, are direct or synchronous (words 2 and 3 of `struct access`).
+        let [.., direct, synchronous, _, _, _] = run[5].to_ne_bytes();
+        for (word, is_so) in [(2, direct), (3, synchronous)] {
+            access[word] = access[word].saturating_add(if is_so == 0 { 0 } else { run[BEFORE_ACCESS] });
+        }
         let [size, _] = words(run[6]);
         let class = 2 * ACCESS + direction * SIZE_CLASSES + (size as usize).min(SIZE_CLASSES - 1);
         into[class] = into[class].saturating_add(run[8]);
     }
 }
 
-/// The thread in a place; 0: none.
-pub(super) fn tid_of(thread: &[u64; THREAD]) -> u32 {
-    words(thread[0])[0]
+/// The thread in a place (0: none), and its mode.
+pub(super) fn tid_and_mode(thread: &[u64; THREAD]) -> (u32, u16) {
+    let [a, b, c, d, e, f, ..] = thread[0].to_ne_bytes();
+    (u32::from_ne_bytes([a, b, c, d]), u16::from_ne_bytes([e, f]))
 }
 
 /// A thread that has done nothing yet.
@@ -150,20 +174,13 @@ fn processes(object: &mut Object) -> Result<HashMap<u32, OwnIo>, String> {
     for entry in known.iter() {
         let (
             pid,
-            [read_bytes, written_bytes, read_calls, write_calls, device_read, device_written, syncs, ended],
+            [read_calls, read_bytes, write_calls, written_bytes, device_read, device_written, syncs, ended],
         ) = entry.map_err(|e| chain(&e))?;
-        // Until a thread has ended, the rest only holds what is to be taken off.
-        let own = OwnIo {
-            read_calls,
-            write_calls,
-            read_bytes,
-            written_bytes,
-            device_read_bytes: device_read,
-            device_written_bytes: device_written,
-            syncs,
-        };
-        let own = if ended == 0 { OwnIo { syncs, ..OwnIo::default() } } else { own };
-        processes.insert(pid, own);
+        // Until a thread has ended, those of devices only hold what is to be taken off.
+        let [device_read_bytes, device_written_bytes] =
+            if ended == 0 { [0; 2] } else { [device_read, device_written] };
+        let files = OwnIo { read_calls, write_calls, read_bytes, written_bytes, syncs, ..OwnIo::default() };
+        processes.insert(pid, OwnIo { device_read_bytes, device_written_bytes, ..files });
     }
     Ok(processes)
 }
@@ -304,7 +321,7 @@ fn access(words: &[u64], sizes: Vec<u64>) -> Access {
 }
 
 /// The components stand in the map from the file up to the root, each with a final 0.
-fn path_text(bytes: &[u8; PATH]) -> String {
+pub(super) fn path_text(bytes: &[u8; PATH]) -> String {
     let [length, whole] = [0, 4].map(|at| u32::from_ne_bytes([0, 1, 2, 3].map(|i| bytes[at + i])));
     let end = 8 + (length as usize).min(PATH - 8);
     let mut components: Vec<String> = bytes[8..end]

@@ -1,12 +1,15 @@
 //! The observer in the kernel: a small BPF object that counts every system call of the program, by number, by file and by
 //! offset, while it happens; in windows it also records each call with its time. Facts only: what a count means is decided by the reader of the profile.
-//! Apart from that it tells of every request of the block layer. It attaches to raw tracepoints only, which need neither kprobes
+//! Apart from that it tells of the program's switches, in windows, and of every request of the block layer. It attaches to raw tracepoints only, which need neither kprobes
 //! nor tracefs. What it holds in the kernel is freed when its
 //! descriptors are closed, also when iowhy is killed.
 //! Invariant: a figure that it gives is complete for all threads from [`InKernel::add`] on, or [`Facts::lost`] says by how much not.
 
+mod called;
 mod cost;
 mod facts;
+mod file_bytes;
+mod machine;
 mod namer;
 mod object;
 mod records;
@@ -14,6 +17,8 @@ mod requests;
 mod rights;
 mod rings;
 mod shapes;
+mod switches;
+mod tails;
 mod types;
 
 use aya::maps::{Array, HashMap};
@@ -25,10 +30,15 @@ use object::Object;
 use records::Window;
 use shapes::{MACHINE_WORDS, NUMBERS, machine_words, shape_words};
 
+pub(crate) use called::Called;
 pub(crate) use cost::Cost;
 pub(crate) use facts::Facts;
 #[cfg(test)]
 use facts::Lost;
+pub(crate) use machine::{
+    BLOCKED, CpuTimes, Ended, FIRST_IN_CALL, IN_CALL, IN_RECLAIM, IO, MEMORY, MachineObserver, RECLAIMS,
+    Report, SERVER, Waiting,
+};
 pub(crate) use namer::Namer;
 pub(crate) use records::{ALL, FULL};
 pub(crate) use rights::{Refused, may_load};
@@ -36,15 +46,11 @@ pub(crate) use rights::{Refused, may_load};
 /// The object, built from `bpf/observer.bpf.c` by `cargo xtask observer`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observer.bpf.o");
 
-/// The programs that count, and the tracepoint of each. Those that follow births and deaths come first, so that no thread
-/// is counted that nobody would take out again.
-const PROGRAMS: [(&str, &str); 4] = [
-    ("on_fork", "sched_process_fork"),
-    ("on_exec", "sched_process_exec"),
-    ("on_end", "sched_process_exit"),
-    ("on_exit", "sys_exit"),
-];
-
+/// The programs that follow births and deaths, and the tracepoint of each.
+const FOLLOWERS: [(&str, &str); 3] =
+    [("on_fork", "sched_process_fork"), ("on_exec", "sched_process_exec"), ("on_end", "sched_process_exit")];
+/// The program that counts.
+const COUNTER: (&str, &str) = ("on_exit", "sys_exit");
 /// The observer, loaded. Dropped, it is gone from the kernel.
 pub(crate) struct InKernel {
     object: Object,
@@ -58,17 +64,15 @@ pub(crate) const ALL_BYTES: u32 = 32 << 20;
 /// `mode` of one thread.
 const COUNTED: u16 = 0;
 const HELD: u16 = 2;
+const ENDED: u16 = 3;
 
 impl InKernel {
-    /// Loads the observer. It does nothing yet. `record_bytes`: room for recorded calls, a power of two.
+    /// Loads the observer. It does nothing yet. `record_bytes`: room for recorded calls, a power of two. `counts`: it is to count calls.
     ///
     /// # Errors
     /// Why the kernel refuses it, in words.
-    pub(crate) fn open(record_bytes: u32) -> Result<InKernel, String> {
-        // Kernels before 5.11 refuse a program that asks for the type of the current task.
-        let of_task = BpfHelper::BPF_FUNC_get_current_task_btf;
-        let typed_task = u32::from(is_helper_supported(ProgramType::RawTracePoint, of_task).unwrap_or(false));
-        let mut object = Object::open(OBJECT, &[("typed_task", typed_task)], &[("records", record_bytes)])?;
+    pub(crate) fn open(record_bytes: u32, counts: bool) -> Result<InKernel, String> {
+        let mut object = Object::open(OBJECT, &[("typed_task", typed_task())], &[("records", record_bytes)])?;
         let mut machine: Array<_, [u32; MACHINE_WORDS]> = map(&mut object, "machine")?;
         machine.set(0, machine_words(0), 0).map_err(|e| chain(&e))?;
         let mut shapes: Array<_, [u16; 10]> = map(&mut object, "shapes")?;
@@ -79,21 +83,30 @@ impl InKernel {
             }
         }
         facts::prepare(&mut object)?;
+        if counts {
+            object.load_beside(COUNTER.0);
+        }
         Ok(InKernel { object, window: None })
     }
 
-    /// Counts the calls of threads that are added from now on.
+    /// Follows the births and deaths of threads that are added from now on. Comes first, so that no thread is counted that nobody would
+    /// take out again.
     ///
     /// # Errors
     /// Why the kernel refuses that; there is no part of it that works alone.
-    pub(crate) fn count(&mut self) -> Result<(), String> {
-        for (name, tracepoint) in PROGRAMS {
-            attach(&mut self.object, tracepoint, &[name])?;
-        }
-        Ok(())
+    pub(crate) fn follow(&mut self) -> Result<(), String> {
+        FOLLOWERS.iter().try_for_each(|(name, tracepoint)| attach(&mut self.object, tracepoint, &[name]))
     }
 
-    /// Counts these threads from now on, and all that they start. One that is counted already stays so.
+    /// Counts the calls of threads that are followed.
+    ///
+    /// # Errors
+    /// Why the kernel refuses that.
+    pub(crate) fn count(&mut self) -> Result<(), String> {
+        attach(&mut self.object, COUNTER.1, &[COUNTER.0])
+    }
+
+    /// Follows these threads from now on, and all that they start. One that is followed already stays so.
     ///
     /// # Errors
     /// The kernel takes no more threads.
@@ -101,7 +114,7 @@ impl InKernel {
         self.insert(tids, COUNTED)
     }
 
-    /// Counts this thread from the moment that it executes a program.
+    /// Follows this thread from the moment that it executes a program.
     ///
     /// # Errors
     /// The kernel takes no more threads.
@@ -113,8 +126,8 @@ impl InKernel {
         for tid in tids {
             let place = tid % facts::NEAR_THREADS;
             let mut near: Array<_, [u64; facts::THREAD]> = map(&mut self.object, "near_threads")?;
-            let there = facts::tid_of(&near.get(&place, 0).map_err(|e| chain(&e))?);
-            if there == 0 {
+            let (there, state) = facts::tid_and_mode(&near.get(&place, 0).map_err(|e| chain(&e))?);
+            if there == 0 || state == ENDED {
                 near.set(place, facts::new_thread(tid, mode), 0).map_err(|e| chain(&e))?;
             } else if there != tid {
                 self.insert_far(tid, mode)?;
@@ -126,8 +139,9 @@ impl InKernel {
     /// For a thread whose place is taken.
     fn insert_far(&mut self, tid: u32, mode: u16) -> Result<(), String> {
         const NEW_ONLY: u64 = 1;
-        let mut has_far: Array<_, u32> = map(&mut self.object, ".bss")?;
-        has_far.set(0, 1, 0).map_err(|e| chain(&e))?;
+        // `has_far_threads`, and `has_asked`, which only saves look-ups while it is 0.
+        let mut flags: Array<_, [u32; 2]> = map(&mut self.object, ".bss")?;
+        flags.set(0, [1, 1], 0).map_err(|e| chain(&e))?;
         let mut far: HashMap<_, u32, [u64; facts::THREAD]> = map(&mut self.object, "far_threads")?;
         match far.insert(tid, facts::new_thread(tid, mode), NEW_ONLY) {
             Err(error) if errno(&error) != Some(libc::EEXIST) => Err(chain(&error)),
@@ -142,6 +156,12 @@ impl InKernel {
     pub(crate) fn facts(&mut self) -> Result<Facts, String> {
         facts::read(&mut self.object)
     }
+}
+
+/// Kernels before 5.11 refuse a program that asks for the type of the current task: 0 then.
+fn typed_task() -> u32 {
+    let of_task = BpfHelper::BPF_FUNC_get_current_task_btf;
+    u32::from(is_helper_supported(ProgramType::RawTracePoint, of_task).unwrap_or(false))
 }
 
 /// Attaches the last of these programs that the kernel takes: it refuses one that reads an argument more than there is.

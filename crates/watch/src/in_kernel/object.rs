@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::CString;
 use std::io::Error;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::thread::JoinHandle;
 
 use aya::Endianness;
 use aya::maps::{Map, MapData};
@@ -15,6 +16,7 @@ use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_map_type, bpf_prog_type};
 use aya_obj::{EbpfSectionKind, Function};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::file_bytes::FileBytes;
 use super::rights::KERNEL_TYPES;
 use super::{chain, types};
 
@@ -41,6 +43,8 @@ pub(super) struct Object {
 struct Program {
     function: Function,
     loaded: Option<OwnedFd>,
+    /// It is being loaded.
+    coming: Option<JoinHandle<Option<OwnedFd>>>,
     attached: Option<OwnedFd>,
 }
 
@@ -67,7 +71,7 @@ impl Object {
         let known = BtfFeatures::new(true, true, true, false, false, false, false, false);
         let own = object.fixup_and_sanitize_btf(&known).map_err(|e| chain(&e))?;
         let own = own.ok_or("the object has no types")?.to_bytes();
-        let kernel = std::fs::read(KERNEL_TYPES).map_err(|e| format!("{KERNEL_TYPES}: {e}"))?;
+        let kernel = FileBytes::open(KERNEL_TYPES).map_err(|e| format!("{KERNEL_TYPES}: {e}"))?;
         let mut names = types::names(&own);
         names.insert(ALLOCATOR);
         let kernel =
@@ -94,7 +98,7 @@ impl Object {
         for (name, program) in object.programs.drain() {
             let function = object.functions.get(&program.function_key()).cloned();
             let function = function.ok_or_else(|| format!("the object has no code of {name}"))?;
-            programs.insert(name, Program { function, loaded: None, attached: None });
+            programs.insert(name, Program { function, loaded: None, coming: None, attached: None });
         }
         let mut maps = HashMap::new();
         for (name, data) in made {
@@ -119,6 +123,9 @@ impl Object {
     /// Why the kernel refuses it: the right is missing, or the verifier's reason.
     pub(super) fn load(&mut self, name: &str) -> Result<(), String> {
         let program = self.programs.get_mut(name).ok_or_else(|| format!("the object has no {name}"))?;
+        if let Some(coming) = program.coming.take() {
+            program.loaded = coming.join().ok().flatten();
+        }
         if program.loaded.is_some() {
             return Ok(());
         }
@@ -134,6 +141,17 @@ impl Object {
             }
         }
         Ok(())
+    }
+
+    /// Begins to load a program, beside all else that is to be done until it is asked for: the verifier may take longer for it than for all
+    /// others together. What is refused is told then.
+    pub(super) fn load_beside(&mut self, name: &str) {
+        let Object { programs, license, types, .. } = self;
+        let Some(program) = programs.get_mut(name).filter(|program| program.loaded.is_none()) else { return };
+        let (name, function, license) = (name.to_owned(), program.function.clone(), license.clone());
+        let Ok(types) = types.try_clone() else { return };
+        let load = move || load_program(&name, &function, &license, &types, &mut []).ok();
+        program.coming = std::thread::Builder::new().spawn(load).ok();
     }
 
     /// Attaches a program to a raw tracepoint; it is loaded first.

@@ -1,17 +1,18 @@
-//! Requests of the block layer, one event for each step, as the observer tells of them.
+//! Requests of the block layer, one event for each step, as the observer tells of them; and the buffer for all that it tells.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::{MapData, RingBuf};
 
-use super::{InKernel, attach, chain};
-use crate::event::{BlockRequest, Kind, Operation, Step};
+use super::{InKernel, attach, chain, switches};
+use crate::event::{BlockRequest, Event, Kind, Operation, Step};
 use crate::records::{Feed, Source, bytes, text};
 
 /// Words (of 8 bytes) of `struct request_event` of `bpf/observer.bpf.c`, and where each part begins.
 const EVENT: usize = 11;
-/// Upper half of the identity of an event.
+/// Upper half of the identity of an event, and the lower half of a switch's.
 const IDENTITIES: u64 = 0xffff_ffff << 32;
+const SWITCHED: u64 = 7;
 /// REQ_OP_READ and REQ_OP_WRITE of `include/linux/blk_types.h`.
 const READ: u8 = 0;
 const WRITE: u8 = 1;
@@ -33,13 +34,21 @@ impl InKernel {
     ///
     /// # Errors
     /// Why the kernel refuses that.
-    pub(crate) fn requests(&mut self) -> Result<Feed, String> {
+    pub(crate) fn requests(&mut self) -> Result<(), String> {
         for (tracepoint, programs) in STEPS {
             attach(&mut self.object, tracepoint, &programs)?;
         }
         attach(&mut self.object, DONE.0, &DONE.1)?;
         // What it is good for is told where it is named.
         let _ = attach(&mut self.object, MERGED.0, &MERGED.1);
+        Ok(())
+    }
+
+    /// The buffer in which requests, switches and the state of rings are told. There is one.
+    ///
+    /// # Errors
+    /// It is given away, or cannot be mapped.
+    pub(crate) fn feed(&mut self) -> Result<Feed, String> {
         let events = self.object.take_map("requests").ok_or("the object has no map requests")?;
         let ring = RequestRing(RingBuf::try_from(events).map_err(|e| chain(&e))?);
         Ok(Feed { source: Box::new(ring), read })
@@ -60,13 +69,27 @@ impl Source for RequestRing {
     }
 }
 
-/// What an event tells; `None`: the record is not ours.
-fn read(record: &[u64]) -> Option<Kind<'_>> {
+fn read<'a>(record: &'a [u64], time_ns: u64, take: &mut dyn FnMut(&Event<'a>)) -> bool {
+    let [_, identity, task, _, cpu, ..] = record else { return false };
+    if identity & IDENTITIES != IDENTITIES {
+        return false;
+    }
+    if identity & !IDENTITIES == SWITCHED {
+        return switches::read(record, time_ns, take).is_some();
+    }
+    let Some(kind) = request(record) else { return false };
+    let ([pid, tid], [cpu, _]) = (super::facts::words(*task), super::facts::words(*cpu));
+    take(&Event { time_ns, cpu, pid, tid, kind });
+    true
+}
+
+/// What a step of a request tells.
+pub(super) fn request(record: &[u64]) -> Option<Kind<'_>> {
     let [_, identity, _, _, cpu_and_lost, address, device, sector, length_and_flags, name @ ..] = record
     else {
         return None;
     };
-    if record.len() != EVENT || identity & IDENTITIES != IDENTITIES {
+    if record.len() != EVENT {
         return None;
     }
     let step = match identity & !IDENTITIES {

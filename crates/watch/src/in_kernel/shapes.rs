@@ -7,11 +7,11 @@ use crate::calls::{Direction, End, Place, Shape};
 pub(super) const NUMBERS: u32 = 512;
 
 /// No argument says how many bytes were asked for.
-const NO_ARGUMENT: u16 = 0xffff;
+pub(super) const NO_ARGUMENT: u16 = 0xffff;
 
 /// Offset in `struct pt_regs` of each argument: `arch/x86/include/asm/ptrace.h`.
 #[cfg(target_arch = "x86_64")]
-const ARGUMENTS: [u16; 6] = [112, 104, 96, 56, 72, 64];
+pub(super) const ARGUMENTS: [u16; 6] = [112, 104, 96, 56, 72, 64];
 /// O_DIRECT, the bit of `thread_info.flags` that marks 32-bit programs (TIF_ADDR32), where `struct pt_regs` holds the number of
 /// the call (`orig_ax`) and the first of the nine words (from `r10` on) that are read at once, the number of rt_sigreturn(2).
 #[cfg(target_arch = "x86_64")]
@@ -19,7 +19,7 @@ const MACHINE: [u32; 5] = [libc::O_DIRECT as u32, 29, 120, 56, libc::SYS_rt_sigr
 
 /// Offset in `struct pt_regs` of each argument: `arch/arm64/include/asm/ptrace.h`; the first one is kept in `orig_x0`.
 #[cfg(target_arch = "aarch64")]
-const ARGUMENTS: [u16; 6] = [272, 8, 16, 24, 32, 40];
+pub(super) const ARGUMENTS: [u16; 6] = [272, 8, 16, 24, 32, 40];
 /// As above: TIF_32BIT, `syscallno` stands with its sign in the low half of the word behind `orig_x0`, words from `x1` on.
 #[cfg(target_arch = "aarch64")]
 const MACHINE: [u32; 5] = [libc::O_DIRECT as u32, 22, 280, 8, libc::SYS_rt_sigreturn as u32];

@@ -7,17 +7,10 @@ use std::path::Path;
 use iowhy_core::profile::FileUse;
 
 use super::*;
+use crate::event::{BlockRequest, Event, Kind, Operation, Step};
 
-/// Runs `work` on a thread that is counted from before its first call to after its last.
-fn counted(work: impl FnOnce() + Send + 'static) -> Option<Facts> {
-    let opened = InKernel::open(WINDOW_BYTES).and_then(|mut observer| observer.count().map(|()| observer));
-    let mut observer = match opened {
-        Ok(observer) => observer,
-        Err(why) => {
-            println!("skipped: system calls cannot be counted here: {why}");
-            return None;
-        }
-    };
+/// A thread that does `work` once it is told to: its number, and what tells it and waits for its end.
+pub(super) fn later(work: impl FnOnce() + Send + 'static) -> (u32, impl FnOnce()) {
     let (tell, tid) = std::sync::mpsc::channel();
     let (go, gone) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {
@@ -25,9 +18,28 @@ fn counted(work: impl FnOnce() + Send + 'static) -> Option<Facts> {
         gone.recv().unwrap();
         work();
     });
-    observer.add([tid.recv().unwrap()]).unwrap();
-    go.send(()).unwrap();
-    thread.join().unwrap();
+    let number = tid.recv().unwrap();
+    let run = move || {
+        go.send(()).unwrap();
+        thread.join().unwrap();
+    };
+    (number, run)
+}
+
+/// Runs `work` on a thread that is counted from before its first call to after its last.
+fn counted(work: impl FnOnce() + Send + 'static) -> Option<Facts> {
+    let opened = InKernel::open(WINDOW_BYTES, true)
+        .and_then(|mut observer| observer.follow().and_then(|()| observer.count()).map(|()| observer));
+    let mut observer = match opened {
+        Ok(observer) => observer,
+        Err(why) => {
+            println!("skipped: system calls cannot be counted here: {why}");
+            return None;
+        }
+    };
+    let (tid, run) = later(work);
+    observer.add([tid]).unwrap();
+    run();
     Some(observer.facts().unwrap())
 }
 
@@ -120,7 +132,8 @@ fn a_window_records_each_call_in_order_with_its_file_and_offset() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    let opened = InKernel::open(WINDOW_BYTES).and_then(|mut observer| observer.count().map(|()| observer));
+    let opened = InKernel::open(WINDOW_BYTES, true)
+        .and_then(|mut observer| observer.follow().and_then(|()| observer.count()).map(|()| observer));
     let mut observer = match opened {
         Ok(observer) => observer,
         Err(why) => {
@@ -168,7 +181,8 @@ fn a_window_records_each_call_in_order_with_its_file_and_offset() {
 
 #[test]
 fn a_record_of_all_calls_ends_where_its_room_does_and_the_rest_is_counted() {
-    let opened = InKernel::open(4096).and_then(|mut observer| observer.count().map(|()| observer));
+    let opened = InKernel::open(4096, true)
+        .and_then(|mut observer| observer.follow().and_then(|()| observer.count()).map(|()| observer));
     let mut observer = match opened {
         Ok(observer) => observer,
         Err(why) => {
@@ -198,7 +212,10 @@ fn a_record_of_all_calls_ends_where_its_room_does_and_the_rest_is_counted() {
 #[test]
 fn every_request_of_a_thread_is_seen_from_its_issue_to_its_end() {
     const READS: usize = 200;
-    let opened = InKernel::open(WINDOW_BYTES).and_then(|mut observer| Ok((observer.requests()?, observer)));
+    let opened = InKernel::open(WINDOW_BYTES, true).and_then(|mut observer| {
+        observer.requests()?;
+        Ok((observer.feed()?, observer))
+    });
     let (mut feed, observer) = match opened {
         Ok(opened) => opened,
         Err(why) => {
@@ -222,18 +239,19 @@ fn every_request_of_a_thread_is_seen_from_its_issue_to_its_end() {
     feed.source.take(&mut words);
     drop(observer);
     let records: Vec<&[u64]> = words.chunks_exact(11).collect();
-    let requests: Vec<_> = records
-        .iter()
-        .map(|record| match (feed.read)(record) {
-            Some(crate::event::Kind::Request(request)) => request,
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert!(requests.iter().all(|request| request.lost == 0 && request.task.len() < 16));
-    let read = crate::event::Operation::Read { ahead: false };
+    let mut requests = Vec::new();
+    for record in &records {
+        let mut take = |event: &Event<'_>| match event.kind {
+            Kind::Request(request) => requests.push(BlockRequest { task: "", ..request }),
+            ref other => panic!("{other:?}"),
+        };
+        assert!((feed.read)(record, 0, &mut take));
+    }
+    assert!(requests.iter().all(|request| request.lost == 0));
+    let read = Operation::Read { ahead: false };
     let issued: Vec<usize> = (0..requests.len())
         // A file that was just built is written back first.
-        .filter(|at| requests[*at].operation == read && requests[*at].step == crate::event::Step::Issued)
+        .filter(|at| requests[*at].operation == read && requests[*at].step == Step::Issued)
         .filter(|at| records[*at][2] >> 32 == u64::from(tid))
         .collect();
     if issued.is_empty() {
@@ -246,9 +264,8 @@ fn every_request_of_a_thread_is_seen_from_its_issue_to_its_end() {
     for at in issued {
         let request = &requests[at];
         assert_eq!((request.bytes, request.operation, request.by_kernel), (4096, read, false));
-        let end = (at..requests.len()).find(|end| {
-            requests[*end].step == crate::event::Step::Done && requests[*end].address == request.address
-        });
+        let end = (at..requests.len())
+            .find(|end| requests[*end].step == Step::Done && requests[*end].address == request.address);
         let end = end.expect("its end");
         assert!(records[end][3] > records[at][3] && requests[end].bytes == 4096);
         assert_eq!((requests[end].device, requests[end].sector), (request.device, request.sector));

@@ -378,9 +378,9 @@ fn what_is_gone_is_a_problem_in_words() {
 fn the_self_test_says_what_it_could_measure() {
     let rights = rights();
     let start = Instant::now();
-    let test = self_test(&rights, None);
+    let test = self_test(&rights, None, true, true);
     eprintln!("{test:?} in {:?}", start.elapsed());
     assert!(test.switch_cost_ns.is_none_or(|c| c > 0.0) && test.tick_cost_ns.is_none_or(|c| c > 0.0));
     assert!(rights.kernel_stacks || test.tick_cost_ns.is_none());
-    assert_eq!(self_test(&Rights::default(), None), SelfTest::default());
+    assert_eq!(self_test(&Rights::default(), None, true, true), SelfTest::default());
 }

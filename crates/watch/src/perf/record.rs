@@ -53,13 +53,6 @@ fn pair(word: u64) -> (u32, u32) {
     (half(0), half(4))
 }
 
-/// The event of what another source has read from its record.
-pub(crate) fn of_feed<'a>(record: &[u64], time_ns: u64, kind: Kind<'a>) -> Option<Event<'a>> {
-    let [_, _, task, _, cpu, ..] = record else { return None };
-    let (pid, tid) = pair(*task);
-    Some(Event { time_ns, cpu: pair(*cpu).0, pid, tid, kind })
-}
-
 /// id, task, time, CPU, and what the role adds.
 fn sample<'a>(record: &'a [u64], time_ns: u64, ids: &Ids) -> Option<Decoded<'a>> {
     let [_, id, task, _, cpu, body @ ..] = record else { return None };

@@ -11,9 +11,9 @@ use iowhy_core::problem::Problem;
 use iowhy_core::profile::{Limitation, Tier};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::attr::{self, CPU_PERIOD_NS, Role, Start, TASK_PERIOD_NS};
+use super::attr::{self, Role, Start, TASK_PERIOD_NS};
 use super::merge::Merger;
-use super::record::{Decoded, Ids, decode, of_feed};
+use super::record::{Decoded, Ids, decode};
 use super::rights::Rights;
 use super::ring::{Ring, map_all};
 use iowhy_linux::cpus;
@@ -26,6 +26,8 @@ use crate::records::{Feed, Source};
 
 /// The greatest ring of one CPU, in bytes: a drain each 50 ms then keeps up with 80 MB of records a second.
 const RING_BYTES: usize = 4 << 20;
+/// The same where only side records and the clock go into it: 20 MB a second.
+const SIDE_RING_BYTES: usize = 1 << 20;
 /// Descriptors that are left for everything else.
 const SPARE_FDS: u64 = 128;
 
@@ -37,6 +39,9 @@ pub enum Subject<'a> {
     Child(u32),
     /// Threads that run already, with the threads and children that they start from now on.
     Threads(&'a [u32]),
+    /// All that runs on the machine, without its switches: those come from elsewhere (`Recorder::feed`). An event that belongs to a CPU
+    /// costs nothing where tasks switch; one that belongs to a task does, also while it is off.
+    Machine,
 }
 
 /// What the recorder saw so far.
@@ -81,7 +86,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Opens everything that `rights` allow for the subject: switches and side records always, leaving stacks and a
+    /// Opens everything that `rights` allow for the subject: side records always, switches of tasks, leaving stacks and a
     /// slow clock of the task at tier 1, a clock of every CPU at tier 2.
     ///
     /// The clock of a CPU begins at once and tells of every task; events of our own process are dropped. A program that raises its privileges by exec (set-user-id), or may not be read, is lost:
@@ -102,13 +107,15 @@ impl Recorder {
             return Err(explain::nothing_allowed(&rights.limitations));
         }
         let cpus = cpus::online();
-        let mut roles = vec![Role::Side, Role::Switch];
-        if rights.kernel_stacks {
-            roles.push(Role::Leaving);
+        let machine = matches!(subject, Subject::Machine);
+        let mut roles = vec![Role::Side];
+        if !machine {
+            roles.push(Role::Switch);
+            roles.extend(rights.kernel_stacks.then_some(Role::Leaving));
         }
         let per_cpu = rights.per_cpu_clock && rights.tier >= Tier::Clock;
         let mut clock_period_ns = None;
-        if rights.kernel_stacks && !per_cpu {
+        if rights.kernel_stacks && !per_cpu && !machine {
             roles.push(Role::Clock { period_ns: TASK_PERIOD_NS });
             clock_period_ns = Some(TASK_PERIOD_NS);
         }
@@ -128,12 +135,13 @@ impl Recorder {
             roles,
             switches_on: true,
             leaving_on: rights.kernel_stacks,
-            system_wide: false,
+            system_wide: machine,
             clock_period_ns,
         };
         let tids: &[u32] = match &subject {
             Subject::Child(pid) => std::slice::from_ref(pid),
             Subject::Threads(tids) => tids,
+            Subject::Machine => &[],
         };
         let start = if matches!(subject, Subject::Child(_)) { Start::Exec } else { Start::Now };
         recorder.choose_width(tids.len(), per_cpu)?;
@@ -141,7 +149,7 @@ impl Recorder {
             .open_rings(tids, start)
             .map_err(|error| explain::cannot_record(tids, &error, rights.tier))?;
         if per_cpu {
-            recorder.open_clocks();
+            recorder.open_clocks(rights.clock_period_ns);
         }
         Ok(recorder)
     }
@@ -206,19 +214,19 @@ impl Recorder {
             counts.records += 1;
             counts.late += u64::from(time_ns < *last_ns);
             *last_ns = time_ns.max(*last_ns);
-            if let Some(kind) = read.and_then(|read| read(record)) {
-                of_feed(record, *last_ns, kind).iter().for_each(&mut *sink);
+            let mut tell = |event: &Event<'_>| {
+                if let Kind::Lost { records } = event.kind {
+                    counts.lost = counts.lost.saturating_add(records);
+                }
+                if is_wanted(event, *own) {
+                    sink(event);
+                }
+            };
+            if read.is_some_and(|read| read(record, *last_ns, &mut tell)) {
                 return;
             }
             match decode(record, *last_ns, ids) {
-                Decoded::Event(event) => {
-                    if let Kind::Lost { records } = event.kind {
-                        counts.lost = counts.lost.saturating_add(records);
-                    }
-                    if is_wanted(&event, *own) {
-                        sink(&event);
-                    }
-                }
+                Decoded::Event(event) => tell(&event),
                 Decoded::Throttled => counts.throttled += 1,
                 Decoded::Malformed => counts.malformed += 1,
                 Decoded::Other => {}
@@ -286,7 +294,7 @@ impl Recorder {
             let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
         }
         let now = getrlimit(Resource::Nofile).current;
-        if allowed(now) {
+        if self.system_wide || allowed(now) {
             return Ok(());
         }
         let limit = now.unwrap_or(u64::MAX);
@@ -332,7 +340,8 @@ impl Recorder {
             for leader in &leaders {
                 self.ids.add(attr::id(leader)?, Role::Side);
             }
-            self.rings = map_all(leaders, RING_BYTES)?;
+            let bytes = if self.roles.contains(&Role::Switch) { RING_BYTES } else { SIDE_RING_BYTES };
+            self.rings = map_all(leaders, bytes)?;
             self.open_roles(*task, start, 1)?;
             return targets[at + 1..].iter().flatten().try_for_each(|tid| self.open_task(*tid, start));
         }
@@ -384,9 +393,9 @@ impl Recorder {
         Ok(())
     }
 
-    fn open_clocks(&mut self) {
-        match self.open_everywhere(Role::Clock { period_ns: CPU_PERIOD_NS }) {
-            Ok(()) => self.clock_period_ns = Some(CPU_PERIOD_NS),
+    fn open_clocks(&mut self, period_ns: u64) {
+        match self.open_everywhere(Role::Clock { period_ns }) {
+            Ok(()) => self.clock_period_ns = Some(period_ns),
             Err(error) => {
                 self.clock_period_ns = None;
                 self.limitation("cpu-clock", format!("no clock on every CPU: {error}"));

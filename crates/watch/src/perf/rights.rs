@@ -21,6 +21,8 @@ pub struct Rights {
     pub kernel_stacks: bool,
     /// A clock on every CPU, whoever runs there.
     pub per_cpu_clock: bool,
+    /// Nanoseconds between two ticks of it.
+    pub clock_period_ns: u64,
     /// The observer in the kernel: system calls of the program, block requests of the whole machine.
     pub observer: bool,
     /// What is missing, why, and what would change it.
@@ -51,15 +53,23 @@ struct Attempts {
     observer: Result<(), Refused>,
 }
 
-/// Finds out what we may record. Takes about a millisecond.
+/// Finds out what we may record. Takes about a millisecond. Events of tasks are tried only where those of a CPU, for which more rights are
+/// needed, are refused: the first one that belongs to a task makes the kernel wait for all CPUs, 10 to 16 ms, and every switch
+/// of the machine takes longer for a second.
 pub fn rights() -> Rights {
     let cpu = cpus::online().first().copied();
-    let own = |role| attr::open(role, Some(0), None, false, Start::Later).map(drop);
+    let clock =
+        attr::open(Role::Clock { period_ns: CPU_PERIOD_NS }, None, cpu, false, Start::Later).map(drop);
+    let implied = clock.is_ok();
+    let own = |role| match implied {
+        true => Ok(()),
+        false => attr::open(role, Some(0), None, false, Start::Later).map(drop),
+    };
     let attempts = Attempts {
         switches: own(Role::Switch),
         stacks: own(Role::Leaving),
         names: explain::kernel_names_are_shown(),
-        clock: attr::open(Role::Clock { period_ns: CPU_PERIOD_NS }, None, cpu, false, Start::Later).map(drop),
+        clock,
         observer: in_kernel::may_load(),
     };
     judge(&attempts, &Setting::read())
@@ -67,7 +77,8 @@ pub fn rights() -> Rights {
 
 /// Tiers and limitations from what was tried. Each tier needs those before it.
 fn judge(attempts: &Attempts, setting: &Setting) -> Rights {
-    let mut rights = Rights { switches: attempts.switches.is_ok(), ..Rights::default() };
+    let mut rights =
+        Rights { switches: attempts.switches.is_ok(), clock_period_ns: CPU_PERIOD_NS, ..Rights::default() };
     if let Err(error) = &attempts.switches {
         rights.limitations.push(setting.no_events(error));
         return rights;

@@ -40,10 +40,12 @@ pub struct SelfTest {
 }
 
 /// Measures. Whatever cannot be tried is absent in the result. `run`: how long the run took that it is for, once that is known.
-pub fn self_test(rights: &Rights, run: Option<Duration>) -> SelfTest {
+/// `switches`: whether they are recorded by events of tasks. `ticks`: whether the cost of a tick is wanted.
+pub fn self_test(rights: &Rights, run: Option<Duration>, switches: bool, ticks: bool) -> SelfTest {
     let budget = run.map_or(BUDGET, |run| (run / PART_OF_RUN).min(BUDGET));
     let mut result = SelfTest::default();
-    if !rights.switches {
+    let ticks = ticks && rights.kernel_stacks;
+    if !rights.switches || !(switches || ticks) {
         return result;
     }
     // On a thread of its own, so that the caller's threads keep the CPUs they are allowed to use.
@@ -51,7 +53,8 @@ pub fn self_test(rights: &Rights, run: Option<Duration>) -> SelfTest {
         scope
             .spawn(|| {
                 pin_to_this_cpu();
-                (switch_cost(rights, budget), rights.kernel_stacks.then(|| tick_cost(budget)).flatten())
+                let switches = if switches { switch_cost(rights, budget) } else { None };
+                (switches, ticks.then(|| tick_cost(rights.per_cpu_clock, budget)).flatten())
             })
             .join()
     });
@@ -135,11 +138,13 @@ fn switch_cost(rights: &Rights, budget: Duration) -> Option<(Option<f64>, u64)> 
     measured
 }
 
-/// Cost of a tick with a kernel stack.
-fn tick_cost(budget: Duration) -> Option<f64> {
+/// Cost of a tick with a kernel stack. `per_cpu`: by a clock of the CPU, as the recorder has it then; the first event of a task makes the
+/// kernel wait for all CPUs.
+fn tick_cost(per_cpu: bool, budget: Duration) -> Option<f64> {
     let role = Role::Clock { period_ns: TICK_PERIOD_NS };
     let cpu = u32::try_from(rustix::thread::sched_getcpu()).ok();
-    let event = attr::open(role, Some(0), cpu, false, Start::Later).ok()?;
+    let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let event = attr::open(role, (!per_cpu).then_some(own), cpu, false, Start::Later).ok()?;
     let mut rings = super::ring::map_all(vec![event], 1 << 18).ok()?;
     let mut words = Vec::new();
     let (mut plain, mut ticked) = (0u64, 0u64);
@@ -156,7 +161,7 @@ fn tick_cost(budget: Duration) -> Option<f64> {
         ring.take(&mut words);
         if calls > ticked {
             ticked = calls;
-            ticks = samples(&words);
+            ticks = samples(&words, own);
         }
     }
     // The time of the calls that could not be made while the clock ticked, over the ticks.
@@ -164,12 +169,16 @@ fn tick_cost(budget: Duration) -> Option<f64> {
     (ticks > 0).then(|| missing * TICK_PIECE.as_nanos() as f64 / ticks as f64)
 }
 
-/// How many samples these records are.
-fn samples(mut words: &[u64]) -> u64 {
+/// How many samples of this thread are among these records.
+fn samples(mut words: &[u64], tid: u32) -> u64 {
     let mut count = 0;
     while let Some(length) = super::merge::length(words) {
-        count += u64::from(super::merge::kind(words[0]) == perf_event_open_sys::bindings::PERF_RECORD_SAMPLE);
-        words = &words[length..];
+        let (record, rest) = words.split_at(length);
+        // Identity, then task.
+        let own = record.get(2).is_some_and(|task| task.to_ne_bytes()[4..] == tid.to_ne_bytes());
+        let sample = super::merge::kind(record[0]) == perf_event_open_sys::bindings::PERF_RECORD_SAMPLE;
+        count += u64::from(sample && own);
+        words = rest;
     }
     count
 }

@@ -1,5 +1,5 @@
-//! What each process did itself, without its children: the observer in the kernel adds up the threads that ended, and those
-//! that live at the end are read from `/proc`. Without the observer nothing is known: `/proc/PID/io` holds children that were
+//! What each process did itself, without its children: the observer in the kernel counts what is moved from and to files, and adds
+//! up what threads that ended moved from and to devices; of those that live at the end that is read from `/proc`. Without the observer nothing is known: `/proc/PID/io` holds children that were
 //! waited for.
 
 use std::collections::HashMap;
@@ -32,19 +32,20 @@ impl ByProcess {
         }
     }
 
-    /// Joins what the observer counted of ended threads to the threads that live. A process of which a thread cannot be read
+    /// Joins what the observer counted, by process and what is still with its `threads`, to the threads that live. A process of which a thread cannot be read
     /// is left out.
     pub(super) fn finish(
         self,
         reader: &mut Reader,
-        ended: HashMap<u32, OwnIo>,
+        counted: HashMap<u32, OwnIo>,
+        threads: &HashMap<u32, OwnIo>,
         living: impl Iterator<Item = (u32, u32)>,
     ) -> HashMap<u32, OwnIo> {
         if self.incomplete || io_of_self(reader).is_none() {
             return HashMap::new();
         }
         let mut processes: HashMap<u32, Option<OwnIo>> =
-            ended.into_iter().map(|(pid, own)| (pid, Some(own))).collect();
+            counted.into_iter().map(|(pid, own)| (pid, Some(own))).collect();
         for (n, (pid, tid)) in living.enumerate() {
             // The observer has counted a thread that is dead and not yet waited for.
             let dead = task::stat(reader, pid, tid).is_none_or(|stat| matches!(stat.state, 'Z' | 'X'));
@@ -53,7 +54,8 @@ impl ByProcess {
             }
             let now = if n < MAX { of_thread(reader, pid, tid).as_ref().and_then(own) } else { None };
             let sum = processes.entry(pid).or_insert(Some(OwnIo::default()));
-            *sum = sum.zip(now).map(|(sum, now)| sum.plus(now));
+            let files = threads.get(&tid).copied().unwrap_or_default();
+            *sum = sum.zip(now).map(|(sum, now)| sum.plus(now).plus(files));
         }
         for (pid, base) in self.before.into_values() {
             if let Some(Some(sum)) = processes.get_mut(&pid) {
@@ -70,17 +72,10 @@ fn io_of_self(reader: &mut Reader) -> Option<OwnIo> {
     of_thread(reader, pid, pid).as_ref().and_then(own)
 }
 
-/// `None`: the kernel keeps some of these counters only.
+/// What went from and to devices; `None`: the kernel keeps no such counters.
 fn own(io: &IoCounters) -> Option<OwnIo> {
-    Some(OwnIo {
-        read_calls: io.read_calls?,
-        write_calls: io.write_calls?,
-        read_bytes: io.read_bytes?,
-        written_bytes: io.written_bytes?,
-        device_read_bytes: io.device_read_bytes?,
-        device_written_bytes: io.device_written_bytes?,
-        syncs: 0,
-    })
+    let (device_read_bytes, device_written_bytes) = (io.device_read_bytes?, io.device_written_bytes?);
+    Some(OwnIo { device_read_bytes, device_written_bytes, ..OwnIo::default() })
 }
 
 #[cfg(test)]
@@ -95,14 +90,16 @@ mod tests {
         known.existing(reader, pid, tid);
         assert!(!known.incomplete);
         let before = known.before[&tid].1;
-        let bytes = std::fs::read("/proc/self/stat").unwrap().len() as u64;
-        let ended = OwnIo { read_bytes: before.read_bytes + 7, syncs: 3, ..OwnIo::default() };
+        let device_read_bytes = before.device_read_bytes + 7;
+        let ended = OwnIo { device_read_bytes, read_bytes: 5, syncs: 3, ..OwnIo::default() };
         // A number that no process has: its thread has ended.
         known.before.insert(u32::MAX, (u32::MAX, before));
-        let sums = known.finish(reader, HashMap::from([(u32::MAX, ended)]), [(pid, tid)].into_iter());
-        assert_eq!((sums[&u32::MAX].read_bytes, sums[&u32::MAX].syncs), (7, 3));
-        // Its own look at itself is among the reads.
-        assert!(sums[&pid].read_bytes >= bytes && sums[&pid].syncs == 0, "{sums:?}");
+        let threads = HashMap::from([(tid, OwnIo { written_bytes: 11, ..OwnIo::default() })]);
+        let counted = HashMap::from([(u32::MAX, ended)]);
+        let sums = known.finish(reader, counted, &threads, [(pid, tid)].into_iter());
+        let of = |own: OwnIo| (own.device_read_bytes, own.read_bytes, own.written_bytes, own.syncs);
+        assert_eq!((of(sums[&u32::MAX]), sums[&pid].written_bytes), ((7, 5, 0, 3), 11));
+        assert_eq!((sums[&pid].read_bytes, sums[&pid].syncs), (0, 0), "{sums:?}");
     }
 
     #[test]
@@ -111,6 +108,6 @@ mod tests {
         let mut known = ByProcess::default();
         known.existing(reader, u32::MAX, u32::MAX);
         assert!(known.incomplete);
-        assert!(known.finish(reader, HashMap::new(), std::iter::empty()).is_empty());
+        assert!(known.finish(reader, HashMap::new(), &HashMap::new(), std::iter::empty()).is_empty());
     }
 }

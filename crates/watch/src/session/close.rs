@@ -19,7 +19,7 @@ use super::event_loop::EventLoop;
 use super::files::Files;
 use super::programs::Programs;
 use super::served;
-use super::state::State;
+use super::state::{CpuTotal, State};
 use crate::child::{Adoption, Child};
 use crate::perf::{self, Counts};
 use crate::timeline::Ticks;
@@ -79,11 +79,15 @@ impl EventLoop<'_> {
         self.file_round(now);
         self.drain(true);
         let counts = self.recorder.take().map(|recorder| recorder.counts());
+        if let Some(observer) = self.observer.as_mut().filter(|_| self.observed_switches) {
+            self.self_test.switch_cost_ns = observer.switch_cost_ns();
+        }
+        let run = Duration::from_nanos(now.saturating_sub(self.state.start_ns));
         let counted = self
             .counting
             .take()
             .zip(self.observer.take())
-            .and_then(|(counting, observer)| counting.finish(observer, &mut self.limitations));
+            .and_then(|(counting, observer)| counting.finish(observer, run, &mut self.limitations));
         self.count_by_process(counted.as_ref());
         let end_ns = self.state.end_ns(now);
         let file = child.as_ref().map(|child| child.file().to_owned());
@@ -104,7 +108,8 @@ impl EventLoop<'_> {
             return;
         };
         let State { by_process, reader, threads, own_io, .. } = &mut self.state;
-        *own_io = std::mem::take(by_process).finish(reader, counted.processes.clone(), threads.iter());
+        let processes = counted.processes.clone();
+        *own_io = std::mem::take(by_process).finish(reader, processes, &counted.living, threads.iter());
     }
 
     /// Sums the counters of all processes, each once, and reaps those that are ours.
@@ -155,15 +160,27 @@ impl EventLoop<'_> {
 
     /// The kernel's account of the program's CPU time, where its threads' own figures can be compared with it: at most all
     /// CPUs for the whole time.
-    fn cpu_of_the_program_ns(&self, end: End, end_ns: u64, counted_ns: Option<u64>) -> Option<u64> {
+    fn cpu_of_the_program(
+        &self,
+        end: End,
+        end_ns: u64,
+        counted_ns: Option<u64>,
+        machine: Option<&Machine>,
+    ) -> CpuTotal {
         let wall_ns = end_ns.saturating_sub(self.state.start_ns);
         let most_ns = wall_ns.saturating_mul(perf::online_cpus());
         let exact = self.command && matches!(end, End::Code(_) | End::Signal(_));
         // Of a process that runs already the kernel tells whole ticks, of each of four counters, at start and end.
-        let living = self.state.threads.processes().len().max(1) as u64;
-        let blur_ns = if exact { 0 } else { living.saturating_mul(8 * task::tick_ns()) };
+        let living = self.state.threads.processes().len() as u64;
+        let blur_ns = if exact { 0 } else { living.max(1).saturating_mul(8 * task::tick_ns()) };
         let comparable = exact || (!self.own && self.state.ended_threads > 0);
-        counted_ns.filter(|_| comparable).map(|ns| ns.saturating_sub(blur_ns).min(most_ns))
+        let taken =
+            self.before.as_ref().zip(machine).map(|(before, (_, now, _))| before.pressure.taken_ns(now));
+        CpuTotal {
+            ns: counted_ns.filter(|_| comparable).map(|ns| ns.saturating_sub(blur_ns).min(most_ns)),
+            exact: exact && living == 0,
+            taken_ns: taken.unwrap_or(0),
+        }
     }
 
     /// Names descendants that outlive the command.
@@ -195,6 +212,21 @@ impl EventLoop<'_> {
         });
     }
 
+    /// Tells of CPU time that was recorded and that the kernel added to nobody's: of a process that its parent does not wait for.
+    fn told_of_uncounted(&mut self, beyond_ns: f64) {
+        if beyond_ns >= task::tick_ns() as f64 {
+            self.limitations.push(Limitation {
+                id: "uncounted-cpu-time".to_owned(),
+                sentence: format!(
+                    "the kernel's total of CPU time lacks {} of processes that nobody waited for: their times are those that were \
+                     recorded",
+                    units::time(beyond_ns)
+                ),
+                fix: None,
+            });
+        }
+    }
+
     fn told_of_lost_records(&mut self, lost: u64, all: u64) {
         if lost > 0 {
             self.limitations.push(Limitation {
@@ -224,8 +256,9 @@ impl EventLoop<'_> {
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
         let in_program_ns = self.cost_in_program_ns(counted.as_ref());
         let counted = counted.unwrap_or_default();
-        let cpu_ns = self.cpu_of_the_program_ns(end, end_ns, program_cpu);
-        let parts = self.state.finish_line(end_ns, cpu_ns, self.before_exec_ns);
+        let cpu = self.cpu_of_the_program(end, end_ns, program_cpu, machine.as_ref());
+        let parts = self.state.finish_line(end_ns, cpu, self.before_exec_ns);
+        self.told_of_uncounted(parts.beyond_total_ns);
         let others = others_on_cpu(&parts.ticks, self.state.programs.get_mut());
         let ran = file.as_deref().map(|file| (file, units::time(parts.wall_ns as f64)));
         self.limitations.splice(0..0, self.state.hidden.limitations(ran));

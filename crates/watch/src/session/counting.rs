@@ -2,6 +2,7 @@
 //! when it has ended.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use iowhy_core::profile::{
     CallCount, CallCounts, CallPattern, FileUse, KindUse, Limitation, OwnIo, RingRequests, Tier,
@@ -22,6 +23,8 @@ pub(super) struct Counts {
     pub(super) kinds: Vec<KindUse>,
     /// See [`Facts::processes`].
     pub(super) processes: HashMap<u32, OwnIo>,
+    /// See [`Facts::living`].
+    pub(super) living: HashMap<u32, OwnIo>,
     /// Calls in their order, as far as they were recorded.
     pub(super) pattern: CallPattern,
     /// Requests of rings, by operation.
@@ -82,6 +85,13 @@ pub(super) fn process(
     }
 }
 
+/// Follows threads of our own process.
+pub(super) fn threads(observer: &mut InKernel, tids: &[u32], limitations: &mut Vec<Limitation>) {
+    if let Err(why) = observer.add(tids.iter().copied()) {
+        limitations.push(limitation(format!("some threads are not followed: {why}")));
+    }
+}
+
 /// The counting of one watch.
 #[derive(Default)]
 pub(super) struct Counting {
@@ -119,14 +129,15 @@ impl Counting {
         }
     }
 
-    /// What was counted. `None`, with a limitation: it could not be read.
+    /// What was counted in a run of this length. `None`, with a limitation: it could not be read.
     pub(super) fn finish(
         mut self,
         mut observer: InKernel,
+        run: Duration,
         limitations: &mut Vec<Limitation>,
     ) -> Option<Counts> {
-        let recorded = self.recording.as_ref().map_or(0, |recording| recording.calls);
-        let log = self.recording.take().map(|recording| recording.finish(&mut observer, limitations));
+        let recording = self.recording.take().map(|recording| recording.finish(&mut observer, limitations));
+        let (log, recorded) = recording.map_or((None, 0), |(log, calls)| (Some(log), calls));
         let facts = match observer.facts() {
             Ok(facts) => facts,
             Err(why) => {
@@ -134,7 +145,7 @@ impl Counting {
                 return None;
             }
         };
-        let Facts { mut calls, mut files, paths, kinds, processes, rings, lost } = facts;
+        let Facts { mut calls, mut files, paths, kinds, processes, living, rings, lost } = facts;
         for (count, what) in [
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
@@ -150,14 +161,14 @@ impl Counting {
         let path = |file: FileKey| paths.get(&file).cloned();
         let (mut pattern, durations) = log.map(|log| log.finish(path)).unwrap_or_default();
         set_times(&mut calls, &mut files, &durations);
-        let cost = observer.measure(pattern.record.is_some());
+        let cost = observer.measure(run, pattern.record.is_some());
         let cost_ns = cost.map_or(0.0, |cost| spent_ns(&calls, cost));
         if let Some(record) = &mut pattern.record {
             record.missing = lost.records;
             record.excess_ns = cost.and_then(|cost| cost.excess_ns);
         }
         let calls = Some(CallCounts { complete: lost.threads == 0, calls });
-        Some(Counts { calls, files, kinds, processes, pattern, rings, recorded, cost_ns })
+        Some(Counts { calls, files, kinds, processes, living, pattern, rings, recorded, cost_ns })
     }
 }
 
@@ -166,6 +177,6 @@ fn spent_ns(calls: &[CallCount], cost: Cost) -> f64 {
     calls.iter().map(spent).sum()
 }
 
-fn limitation(sentence: String) -> Limitation {
+pub(super) fn limitation(sentence: String) -> Limitation {
     Limitation { id: "call-counts".to_owned(), sentence, fix: None }
 }

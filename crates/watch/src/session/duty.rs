@@ -65,6 +65,11 @@ impl Duty {
         }
     }
 
+    /// A recorded switch costs this, as is known meanwhile.
+    pub(super) fn set_cost_ns(&mut self, cost_ns: f64) {
+        self.cost_ns = cost_ns;
+    }
+
     /// When [`Duty::turn`] wants to be asked again.
     pub(super) fn deadline_ns(&self) -> u64 {
         self.until_ns

@@ -72,6 +72,10 @@ pub(super) struct EventLoop<'a> {
     pub(super) duty: Option<Duty>,
     /// The observer in the kernel, where it is allowed.
     pub(super) observer: Option<InKernel>,
+    /// The observer tells of switches, not the recorder.
+    pub(super) observed_switches: bool,
+    /// The observer follows births and deaths: without, nothing can be counted.
+    follows: bool,
     /// Counts every call.
     pub(super) counting: Option<Counting>,
     wants_counts: bool,
@@ -113,6 +117,8 @@ impl<'a> EventLoop<'a> {
             recorder: None,
             duty: None,
             observer: None,
+            observed_switches: false,
+            follows: false,
             counting: None,
             wants_counts: options.count_calls,
             wants_record: options.count_calls && options.record_calls,
@@ -165,9 +171,11 @@ impl<'a> EventLoop<'a> {
         for (pid, tid) in &threads {
             self.state.threads.add(*pid, *tid);
         }
+        self.observe(roots);
         if self.rights.switches {
             let tids: Vec<u32> = threads.iter().map(|t| t.1).collect();
             let subject = match roots {
+                _ if self.observed_switches => perf::Subject::Machine,
                 Roots::Command(pid) => perf::Subject::Child(*pid),
                 Roots::Process(_) | Roots::Own(_) => perf::Subject::Threads(&tids),
             };
@@ -190,7 +198,7 @@ impl<'a> EventLoop<'a> {
         if self.recorder.is_none() {
             self.rights.switches = false;
         }
-        self.observe(roots);
+        self.feed();
         // Threads that were born between listing and opening are met here; the recorder follows those by itself whose
         // parent was recorded already.
         if let Roots::Process(pid) = roots {
@@ -206,11 +214,8 @@ impl<'a> EventLoop<'a> {
             }
             return;
         }
-        let mut observer = match InKernel::open(if self.wants_record {
-            in_kernel::ALL_BYTES
-        } else {
-            in_kernel::WINDOW_BYTES
-        }) {
+        let record_bytes = if self.wants_record { in_kernel::ALL_BYTES } else { in_kernel::WINDOW_BYTES };
+        let mut observer = match InKernel::open(record_bytes, self.wants_counts && !self.own) {
             Ok(observer) => observer,
             Err(why) => {
                 self.limitations.push(Limitation {
@@ -222,17 +227,43 @@ impl<'a> EventLoop<'a> {
                 return;
             }
         };
-        if self.wants_counts && !self.own {
-            self.counting = Counting::open(&mut observer, &mut self.limitations);
-        }
-        if self.counting.is_some() {
+        let followed = observer.follow();
+        let follows = followed.is_ok();
+        if let Err(why) = followed {
+            self.limitations.push(counting::limitation(format!("system calls are not counted: {why}")));
+        } else {
+            match observer.switches(true) {
+                Ok(()) => {
+                    self.observed_switches = true;
+                    self.state.hidden.all_are_seen();
+                }
+                Err(why) => self.limitations.push(Limitation {
+                    id: "observed-switches".to_owned(),
+                    sentence: format!("switches are recorded by perf, which slows the program more: {why}"),
+                    fix: None,
+                }),
+            }
             match roots {
                 Roots::Command(pid) => counting::command(&mut observer, *pid, &mut self.limitations),
                 Roots::Process(pid) => {
                     counting::process(&mut observer, *pid, &mut self.state.reader, &mut self.limitations);
                 }
-                Roots::Own(_) => {}
+                Roots::Own(tids) => counting::threads(&mut observer, tids, &mut self.limitations),
             }
+        }
+        self.follows = follows;
+        self.observer = Some(observer);
+    }
+
+    /// Counts calls, and follows requests of rings. Comes as late as it can: its program is still being loaded meanwhile.
+    fn count(&mut self) {
+        let Some(observer) =
+            self.observer.as_mut().filter(|_| self.follows && self.wants_counts && !self.own)
+        else {
+            return;
+        };
+        self.counting = Counting::open(observer, &mut self.limitations);
+        if self.counting.is_some() {
             self.state.rings_followed = match observer.rings() {
                 Ok(()) => true,
                 Err(why) => {
@@ -245,26 +276,32 @@ impl<'a> EventLoop<'a> {
                 }
             };
         }
-        if let Some(recorder) = &mut self.recorder {
-            match observer.requests() {
-                Ok(feed) => {
-                    recorder.feed(feed);
-                    self.state.trace_blocks();
-                }
-                Err(why) => self.limitations.push(Limitation {
-                    id: "block-requests".to_owned(),
-                    sentence: format!("requests at the devices are not seen: {why}"),
-                    fix: None,
-                }),
-            }
+    }
+
+    /// Lets the recorder hand on what the observer tells, and the observer tell of requests.
+    fn feed(&mut self) {
+        let Some((observer, recorder)) = self.observer.as_mut().zip(self.recorder.as_mut()) else { return };
+        let told = observer.feed().and_then(|feed| {
+            recorder.feed(feed);
+            observer.requests()
+        });
+        match told {
+            Ok(()) => self.state.trace_blocks(),
+            Err(why) => self.limitations.push(Limitation {
+                id: "block-requests".to_owned(),
+                sentence: format!("requests at the devices are not seen: {why}"),
+                fix: None,
+            }),
         }
-        self.observer = Some(observer);
     }
 
     /// Measures what recording costs on this machine, where it is allowed at all. `run`: the length of the run, once it is over.
     pub(super) fn measure_costs(&mut self, run: Option<Duration>) {
         if self.rights.switches {
-            self.self_test = perf::self_test(&self.rights, run);
+            let ticks = run.is_none() || self.state.own_ticks > 0;
+            let test = perf::self_test(&self.rights, run, !self.observed_switches, ticks);
+            let switch_cost_ns = self.self_test.switch_cost_ns.or(test.switch_cost_ns);
+            self.self_test = SelfTest { switch_cost_ns, ..test };
         }
     }
 
@@ -332,6 +369,7 @@ impl<'a> EventLoop<'a> {
                 self.state.by_process.existing(&mut self.state.reader, *pid, *tid);
             }
         }
+        self.count();
         let now = monotonic_ns();
         let recording = self.recorder.is_some();
         self.state.open_line(now, recording, self.rights.kernel_stacks, self.command.then_some(self.root));
@@ -490,8 +528,15 @@ impl<'a> EventLoop<'a> {
     /// Switches recording on or off when it is time.
     fn keep_duty(&mut self, now: u64) {
         let (Some(duty), Some(recorder)) = (&mut self.duty, &mut self.recorder) else { return };
+        let mut observer = self.observer.as_mut().filter(|_| self.observed_switches);
+        if let Some(cost_ns) = observer.as_mut().and_then(|observer| observer.switch_cost_ns()) {
+            duty.set_cost_ns(cost_ns);
+        }
         let Some(on) = duty.turn(now, self.state.switches) else { return };
-        let at = recorder.switches(on);
+        let at = match observer {
+            Some(observer) => switch(observer, on),
+            None => recorder.switches(on),
+        };
         duty.turned(at, on, self.state.switches);
         self.state.note(at, What::Switches(on));
         self.read_times();
@@ -612,6 +657,14 @@ impl<'a> EventLoop<'a> {
             groups.round(now, &processes, reader);
         }
     }
+}
+
+/// Lets the observer tell of switches or not. Returns the time from which they are all there, or up to which they were. That it cannot be
+/// attached once more (no memory) shows as a gap of records.
+fn switch(observer: &mut InKernel, on: bool) -> u64 {
+    let before = monotonic_ns();
+    let _ = observer.switches(on);
+    if on { monotonic_ns() } else { before }
 }
 
 /// The state letter of a thread, for the time line.

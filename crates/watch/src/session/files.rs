@@ -232,7 +232,9 @@ impl Files {
         let mut devices = Vec::new();
         for file in &mut seen {
             let path = PathBuf::from(&file.path);
-            let known = self.known.remove(&path);
+            // A look may have met it when it had no name any more.
+            let unlinked = self.known.remove(Path::new(&format!("{} (deleted)", file.path)));
+            let known = self.known.remove(&path).or(unlinked);
             complete(file, &path, known, &mounts, &tree, &mut devices);
         }
         self.mapped.retain(|_, m| !m.code && m.bytes >= MIN_MAPPED_BYTES);
@@ -391,6 +393,21 @@ mod tests {
         assert_eq!((of(&again).appearances, of(&kept).appearances), (3, 1));
         assert!(!of(&again).inherited && of(&again).device_number == of(&kept).device_number);
         assert!(of(&again).device_number.is_some());
+    }
+
+    #[test]
+    fn a_file_that_lost_its_name_is_listed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gone");
+        let _open = File::create(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut files = Files::new();
+        look(&mut files, 1);
+        let counted = FileUse { path: path.display().to_string(), opens: 1, ..FileUse::default() };
+        let (seen, _) = files.finish(vec![counted], &[], &mut Reader::new());
+        let names: Vec<&FileUse> = seen.iter().filter(|file| file.path.contains("gone")).collect();
+        assert_eq!((names.len(), names[0].opens), (1, 1), "{names:?}");
+        assert!(names[0].device_number.is_some());
     }
 
     #[test]

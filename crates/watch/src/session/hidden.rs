@@ -28,12 +28,24 @@ pub(super) struct Hidden {
     first: Option<String>,
     others: u64,
     root_is_hidden: bool,
+    /// No event belongs to a thread: what the kernel closes does not matter.
+    seen_by_cpu: bool,
 }
 
 impl Hidden {
     /// The command.
     pub(super) fn of_command(&mut self, pid: u32) {
         self.root = Some(pid);
+    }
+
+    /// Threads are recorded by events of CPUs: such a program is seen as any other, and its record of an exit tells nothing.
+    pub(super) fn all_are_seen(&mut self) {
+        self.seen_by_cpu = true;
+    }
+
+    /// Whether a thread is seen no more after such a record.
+    pub(super) fn hides(&self) -> bool {
+        !self.seen_by_cpu
     }
 
     /// A process of the program executes another one.
@@ -50,7 +62,9 @@ impl Hidden {
     /// Whether the record of an exit means that the thread may not be watched any more, and lives.
     pub(super) fn is_no_exit(&mut self, pid: u32, tid: u32) -> bool {
         let Some(name) = self.beginning.remove(&pid).filter(|_| pid == tid) else { return false };
-        if self.root == Some(pid) {
+        if self.seen_by_cpu {
+            // It may have died in its exec, after all: whether it lives is looked at.
+        } else if self.root == Some(pid) {
             self.root_is_hidden = true;
         } else {
             self.others += 1;
@@ -151,6 +165,11 @@ mod tests {
         assert_eq!(hidden.living(), [6]);
         hidden.ended(6);
         assert_eq!(hidden.living(), [0; 0]);
+        let mut hidden = Hidden::default();
+        hidden.all_are_seen();
+        hidden.executes(7, "su");
+        assert!(hidden.is_no_exit(7, 7) && !hidden.hides());
+        assert_eq!((hidden.living(), hidden.limitations(None).len()), (vec![7], 0));
     }
 
     #[test]

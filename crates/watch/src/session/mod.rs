@@ -99,6 +99,7 @@ fn command(
     let mut child = Child::hold(program, arguments, identity)?;
     event_loop.open(&Roots::Command(child.pid()));
     event_loop.begin();
+    (options.begun)();
     child.release()?;
     event_loop.released();
     let mut requests = Requests::default();
@@ -138,6 +139,7 @@ fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<P
     let mut adoption = Adoption::none();
     event_loop.open(&Roots::Process(pid));
     event_loop.begin();
+    (options.begun)();
     let deadline_ns =
         limit.map(|l| monotonic_ns().saturating_add(u64::try_from(l.as_nanos()).unwrap_or(u64::MAX)));
     event_loop.until(deadline_ns);

@@ -25,12 +25,12 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Starts watching. Returns when everything is open, so that what the caller does next is seen. Call it before the
+    /// Starts watching, with a clock of every CPU that ticks once in `clock_period_ns`. Returns when everything is open, so that what the caller does next is seen. Call it before the
     /// threads do what is to be watched, from a thread that may itself be one of them.
     ///
     /// # Errors
     /// No thread or pipe can be made, or no thread is named.
-    pub fn start<F>(tids: &[u32], tier: Tier, on_path: F) -> Result<Observer, Problem>
+    pub fn start<F>(tids: &[u32], tier: Tier, clock_period_ns: u64, on_path: F) -> Result<Observer, Problem>
     where
         F: Fn(&[&str]) -> bool + Send + 'static,
     {
@@ -46,8 +46,15 @@ impl Observer {
         let event_loop = std::thread::Builder::new()
             .name(EVENT_LOOP_NAME.to_owned())
             .spawn(move || {
-                let options = Options { on_path: &on_path, tier, count_calls: false, record_calls: false };
-                let mut event_loop = EventLoop::new(&options, perf::rights().at_most(tier));
+                let options = Options {
+                    on_path: &on_path,
+                    tier,
+                    count_calls: false,
+                    record_calls: false,
+                    begun: &|| {},
+                };
+                let rights = perf::Rights { clock_period_ns, ..perf::rights().at_most(tier) };
+                let mut event_loop = EventLoop::new(&options, rights);
                 event_loop.open(&Roots::Own(&tids));
                 event_loop.begin();
                 // The caller waits on the other side, or has given up.

@@ -14,4 +14,6 @@ pub struct Options<'a> {
     pub count_calls: bool,
     /// Whether every call is to be recorded, instead of windows of them (with `count_calls`).
     pub record_calls: bool,
+    /// Called once, when everything that follows is seen.
+    pub begun: &'a dyn Fn(),
 }

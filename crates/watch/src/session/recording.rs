@@ -19,7 +19,7 @@ pub(super) struct Recording {
     open: bool,
     next_ns: u64,
     /// Calls that were recorded.
-    pub(super) calls: u64,
+    calls: u64,
     failed: Option<Limitation>,
 }
 
@@ -118,8 +118,12 @@ impl Recording {
         Ok(())
     }
 
-    /// Ends the recording; what was logged.
-    pub(super) fn finish(mut self, observer: &mut InKernel, limitations: &mut Vec<Limitation>) -> CallLog {
+    /// Ends the recording: the log, and the number of recorded calls.
+    pub(super) fn finish(
+        mut self,
+        observer: &mut InKernel,
+        limitations: &mut Vec<Limitation>,
+    ) -> (CallLog, u64) {
         // A record of every call stays open: what recording costs is measured with it.
         let done = match self.credit {
             Some(_) if self.open => self.close(observer),
@@ -130,6 +134,6 @@ impl Recording {
             self.fail(&why);
         }
         limitations.extend(self.failed);
-        self.log
+        (self.log, self.calls)
     }
 }

@@ -51,6 +51,17 @@ struct Opening {
     until_exec_of: Option<u32>,
 }
 
+/// CPU time by the kernel's account.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CpuTotal {
+    /// Of the program, at least.
+    pub(super) ns: Option<u64>,
+    /// Whether it is also at most so much.
+    pub(super) exact: bool,
+    /// Of interrupts and the hypervisor, on all CPUs.
+    pub(super) taken_ns: u64,
+}
+
 /// What events change. Apart from the sources, so that a source can be drained into it.
 pub(super) struct State<'a> {
     on_path: &'a dyn Fn(&[&str]) -> bool,
@@ -258,7 +269,7 @@ impl<'a> State<'a> {
             }
             Kind::Exit if self.hidden.is_no_exit(event.pid, event.tid) => {
                 self.settle(event.time_ns);
-                if let Some(line) = &mut self.line {
+                if let Some(line) = self.line.as_mut().filter(|_| self.hidden.hides()) {
                     line.hide(event.time_ns, event.tid);
                 }
                 return;
@@ -370,8 +381,8 @@ impl<'a> State<'a> {
         exit_ns.saturating_add(after_ns).min(now.max(exit_ns)).max(self.start_ns)
     }
 
-    /// Closes the time line. `cpu_ns`: CPU time of the whole program by the kernel's account, without `before_exec_ns`.
-    pub(super) fn finish_line(&mut self, end_ns: u64, cpu_ns: Option<u64>, before_exec_ns: u64) -> Parts {
+    /// Closes the time line. `cpu`: CPU time of the whole program, without `before_exec_ns`.
+    pub(super) fn finish_line(&mut self, end_ns: u64, cpu: CpuTotal, before_exec_ns: u64) -> Parts {
         if let Some(opening) = self.opening.take() {
             // The exec was not seen: it was lost, or the command was killed before.
             self.begin_line(opening);
@@ -383,7 +394,9 @@ impl<'a> State<'a> {
                 line.finish(Totals {
                     end_ns,
                     threads: self.last_times.map(last).into_iter().collect(),
-                    cpu_ns,
+                    cpu_ns: cpu.ns,
+                    cpu_is_exact: cpu.exact,
+                    taken_ns: cpu.taken_ns,
                     own_io: std::mem::take(&mut self.own_io),
                     first_thread_ns: self.last_times.map(|(_, ran, _)| ran.saturating_sub(before_exec_ns)),
                     completions_seen: self.block.as_ref().is_some_and(BlockTracer::completions_seen),

@@ -100,6 +100,8 @@ pub(super) struct Account {
     /// Time in the run queue after wake-ups, which the sleeps hold too much.
     pub(super) wake_ns: u64,
     pub(super) gap: Gap,
+    /// Running time in gaps that readings covered.
+    pub(super) read_running_ns: f64,
     /// Closed gap time by state, so far as it is known; sleeps and queues that no tally could take.
     pub(super) gap_running_ns: f64,
     pub(super) gap_queued_ns: f64,
@@ -181,6 +183,7 @@ impl Account {
             self.hidden_blocked_ns += whole - running - queued;
             return;
         }
+        self.read_running_ns += running;
         let near = |of: &dyn Fn(Kind) -> bool| -> f64 {
             self.tallies.iter().filter(|(k, _)| of(k.1)).map(|(_, t)| t.near_ns(window) as f64).sum()
         };
@@ -190,12 +193,12 @@ impl Account {
         let near_all = near_running + near_queued + near_blocked;
         let unread = whole - read;
         if unread > 0.0 {
-            // The readings of this gap say most; then the windows beside it.
-            let (r, q, b, all) = if read > 0.0 {
-                (running, queued, asleep, read)
-            } else {
-                (near_running, near_queued, near_blocked, near_all)
-            };
+            // By all that is known near it, each by its time: a reading right after the window covers next to nothing, and what the
+            // kernel's counters have more than the records would be all of it.
+            let r = running + near_running;
+            let q = queued + near_queued;
+            let b = asleep + near_blocked;
+            let all = read + near_all;
             if all > 0.0 {
                 running += unread * r / all;
                 queued += unread * q / all;
@@ -233,6 +236,7 @@ impl Account {
         self.running.time_ns += other.running.time_ns;
         self.running.wall_ns += other.running.wall_ns;
         self.wake_ns += other.wake_ns;
+        self.read_running_ns += other.read_running_ns;
         self.gap_running_ns += other.gap_running_ns;
         self.gap_queued_ns += other.gap_queued_ns;
         self.gap_blocked_ns += other.gap_blocked_ns;

@@ -6,6 +6,7 @@
 mod account;
 mod accounts;
 mod clock;
+mod conserve;
 mod hash;
 mod live;
 mod looks;
@@ -88,8 +89,12 @@ pub struct Totals {
     pub end_ns: u64,
     /// Last readings of the threads that live.
     pub threads: Vec<ThreadTotal>,
-    /// CPU time of the whole program by the kernel's own account (rusage of the group), if that is known.
+    /// CPU time of the whole program by the kernel's own account (rusage of the group), if that is known: at least so much.
     pub cpu_ns: Option<u64>,
+    /// Whether it is also at most so much, but for processes that nobody waited for.
+    pub cpu_is_exact: bool,
+    /// What interrupts and the hypervisor took of all CPUs meanwhile, by the kernel's counters.
+    pub taken_ns: u64,
     /// CPU time of the first thread alone, by its own counter, over the same time.
     pub first_thread_ns: Option<u64>,
     /// Whether hardly any completion of a block request was missed.
@@ -134,6 +139,8 @@ pub struct Parts {
     pub gaps: u64,
     /// Thread time of which the state was not measured: closed by readings, or in the proportions beside it.
     pub unmeasured_ns: f64,
+    /// CPU time that was recorded and that the kernel's total does not hold.
+    pub beyond_total_ns: f64,
     /// Delay by other programs, by the number of the program; `None`: requests were not seen, or not reliably.
     pub charges: Option<HashMap<Option<u32>, Charge>>,
 }
@@ -401,8 +408,14 @@ impl<'a> Timeline<'a> {
         accounts.iter_mut().for_each(|a| a.settle(window));
         let unmeasured_ns = accounts.iter().map(account::Account::gap_total_ns).sum();
         let mut books = rows::rows(&accounts, &self.stacks);
+        let cpu = CpuTime {
+            total_ns: end.cpu_ns,
+            first_thread_ns: end.first_thread_ns,
+            exact: end.cpu_is_exact,
+            taken_ns: end.taken_ns,
+        };
+        let beyond_total_ns = conserve::conserve(cpu, &accounts, &mut books);
         let idle_wall_ns = shares::share(&mut books, &accounts, &self.stacks, &self.clock);
-        let cpu = CpuTime { total_ns: end.cpu_ns, first_thread_ns: end.first_thread_ns };
         let idle_wall_ns = self.add_unrecorded(cpu, &mut accounts, &mut books, idle_wall_ns);
         let requests = self.requests.filter(|requests| end.completions_seen && requests.is_reliable());
         let (threads, stacks) = {
@@ -420,6 +433,7 @@ impl<'a> Timeline<'a> {
             lost: self.lost,
             gaps: self.gaps,
             unmeasured_ns,
+            beyond_total_ns,
             charges: requests.map(InFlight::charges),
         }
     }

@@ -24,4 +24,8 @@ pub(super) struct CpuTime {
     pub(super) total_ns: Option<u64>,
     /// Of the first thread alone.
     pub(super) first_thread_ns: Option<u64>,
+    /// The total is no lower bound: threads cannot have run for longer.
+    pub(super) exact: bool,
+    /// What interrupts and the hypervisor took of all CPUs meanwhile.
+    pub(super) taken_ns: u64,
 }

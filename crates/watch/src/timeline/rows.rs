@@ -56,6 +56,27 @@ impl Row {
         (seen_ns, requests)
     }
 
+    /// Takes this part of the time out, as a row of its own without events.
+    pub(super) fn split_off(&mut self, part: f64) -> Row {
+        let mut off = Row { events: 0, ..*self };
+        for (here, there) in [
+            (&mut self.measured_ns, &mut off.measured_ns),
+            (&mut self.gap_ns, &mut off.gap_ns),
+            (&mut self.wall_ns, &mut off.wall_ns),
+        ] {
+            *there *= part;
+            *here -= *there;
+        }
+        off.forget(1.0 - part);
+        self.forget(part);
+        off
+    }
+
+    /// Takes another one in.
+    pub(super) fn join(&mut self, other: &Row) {
+        merge(self, other);
+    }
+
     /// Loses this part of what was seen.
     pub(super) fn forget(&mut self, part: f64) {
         self.seen_ns *= 1.0 - part;

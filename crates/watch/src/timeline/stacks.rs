@@ -27,6 +27,10 @@ const MAX_FRAMES: usize = 4_000_000;
 const LONGEST: usize = 128;
 /// Where a thread waits for what comes to its ring (`io_uring/io_uring.c` of the kernel).
 const RING_WAIT: &str = "io_cqring_wait";
+/// What calls the observer's program at a switch, by kernel (`kernel/trace/bpf_trace.c`, `include/linux/tracepoint.h`): that and what it
+/// called are no part of why a thread sleeps. They are among the first frames, before those of the switch.
+const TRACING: [&str; 3] = ["bpf_trace_run", "__bpf_trace_sched_switch", "__traceiter_sched_switch"];
+const MAX_TRACING: usize = 8;
 /// Frames that a stack is cut to: innermost and outermost ones.
 const INNER: usize = 6;
 const OUTER: usize = 3;
@@ -43,6 +47,14 @@ struct Stack {
     on_path: bool,
     /// It waits for what comes to a ring.
     ring: bool,
+}
+
+/// Leaves a stack that the observer took as one that perf took: it begins with what called `__schedule`.
+fn drop_tracing(symbols: &Symbols, kernel: &mut Vec<SymbolId>) {
+    let traces = |id: &SymbolId| TRACING.iter().any(|name| symbols.name(*id).starts_with(name));
+    let Some(last) = kernel.iter().take(MAX_TRACING).rposition(traces) else { return };
+    let switch = kernel.get(last + 1).is_some_and(|id| symbols.name(*id) == "__schedule");
+    kernel.drain(..=last + usize::from(switch));
 }
 
 /// All stacks.
@@ -96,8 +108,9 @@ impl<'a> Stacks<'a> {
         }
         // A return address points behind the call, which may be the next function already.
         let call = |(i, a): (usize, &u64)| if i == 0 { *a } else { a.saturating_sub(1) };
-        let kernel: Vec<SymbolId> =
+        let mut kernel: Vec<SymbolId> =
             chain.kernel.iter().take(LONGEST).enumerate().map(|f| symbols.kernel(call(f))).collect();
+        drop_tracing(symbols, &mut kernel);
         let user: Vec<SymbolId> = if self.stacks.len() < MAX_WHOLE {
             chain.user.iter().take(LONGEST).enumerate().map(|f| symbols.user(pid, call(f))).collect()
         } else {

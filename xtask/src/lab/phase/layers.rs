@@ -16,9 +16,13 @@ pub(super) const PHASE: Phase = Phase { name: "layers", boots, judge };
 
 /// Of what was put in, this share may appear elsewhere, or not at all.
 const TOLERANCE: f64 = 0.01;
-/// Instructions of the filters, some 70 us a call: four times as many as one filter holds, because what two runs differ by
-/// anyway (0.04 % of a request of a millisecond) must be small against it.
-const FILTER: &str = "filter=16000";
+/// The same for the filter. It runs on the CPU, where the timer's tick interrupts it: in the emulator 3 % of the calls take 10 us
+/// more, so that their mean is 0.3 % above their median. The request's time holds its ticks, calibration cells are medians of
+/// blocks of a millisecond and leave them out: 1.0 to 1.1 % of the filter were told as `block` in three runs, whatever its length.
+const TOLERANCE_OF_CPU: f64 = 0.02;
+/// Instructions of the filters, some 130 us a call: nearly all that the kernel lets a process have (32,768), because what two
+/// runs differ by anyway (0.04 % of a request of a millisecond) must be small against it.
+const FILTER: &str = "filter=32000";
 const KEYS: [&str; 2] = ["4096", "65536"];
 
 /// Below 2 MiB of a disk, so that fetching and evicting around each slice stays cheap in an emulated CPU. Slices of
@@ -100,7 +104,14 @@ fn judge(answers: &Answers, checks: &mut Checks) {
             "device",
             (Some(1e6), TOLERANCE),
         );
-        moved(checks, &format!("call +filter, {key} B"), (one, filtered), key, "call", (filter, TOLERANCE));
+        moved(
+            checks,
+            &format!("call +filter, {key} B"),
+            (one, filtered),
+            key,
+            "call",
+            (filter, TOLERANCE_OF_CPU),
+        );
         moved(checks, &format!("dm-delay, {key} B"), (one, held), key, "block", (delay, TOLERANCE));
         let whole = one.cell(key);
         checks.small(

@@ -7,6 +7,7 @@ mod interleave;
 mod kernels;
 mod ladder;
 mod layers;
+mod paced;
 mod read_ahead;
 mod repeat;
 mod scsi;
@@ -14,6 +15,7 @@ mod settings;
 mod stacked;
 mod stripe;
 mod targets;
+mod watched;
 
 use super::answers::{Answer, Answers, Cell, LAYERS};
 use super::boot::Boot;
@@ -33,6 +35,7 @@ pub(super) struct Phase {
 pub(super) const ALL: &[Phase] = &[
     layers::PHASE,
     kernels::PHASE,
+    paced::PHASE,
     copying::PHASE,
     ladder::PHASE,
     failures::PHASE,

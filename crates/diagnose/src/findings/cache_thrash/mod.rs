@@ -10,7 +10,7 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 
 use super::facts::{PAGE_BYTES, Side, share_of};
-use super::range::Range;
+use super::removable::Removable;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
@@ -38,15 +38,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let evicted = facts.recently_evicted_pages();
     let distinct = facts.file_bytes_read().filter(|_| facts.files_are_complete());
-    let again = match distinct {
+    let (again, most) = match distinct {
         // More than all the files hold: the rest certainly came again. What came again of files that were read in part
         // is beyond that, and not known.
-        Some(there) if fetched >= AGAIN * there => {
-            let part = 1.0 - there / fetched;
-            Range::new(part, part, 1.0)
-        }
+        Some(there) if fetched >= AGAIN * there => (1.0 - there / fetched, 1.0),
         // Repeated reads, and pages that were evicted not long ago.
-        _ if evicted as f64 * PAGE_BYTES >= 0.1 * fetched => share_of(facts.tally(Side::Read).repeated)?,
+        _ if evicted as f64 * PAGE_BYTES >= 0.1 * fetched => {
+            let repeated = share_of(facts.tally(Side::Read).repeated)?;
+            (repeated.value, repeated.high)
+        }
         _ => return None,
     };
     let waiting = |e: &Entry| {
@@ -54,8 +54,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             && matches!(e.class.operation, Operation::Read | Operation::Fault)
     };
     let sum = facts.account.sum(waiting);
-    let saved_time =
-        facts.saved_without(|e| f64::from(waiting(e))).part(again).part(Range::new(0.5, 0.85, 1.0));
+    let going = |part: f64| facts.removable(|e| part * f64::from(waiting(e)));
+    let removable = Removable { most_ns: going(most).most_ns, ..going(again) };
     let memory = facts.profile.pressure.memory_bytes.map(|b| b as f64);
     let direct = facts.direct_share(Side::Read) >= MOSTLY;
     let mut evidence = vec![match distinct {
@@ -94,11 +94,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     };
     Draft {
         id: FindingId::CacheThrash,
-        cost_ns: sum.wall_ns * again.likely,
-        saved_time: Some(saved_time),
+        cost_ns: sum.wall_ns * again,
+        removable: Some(removable),
         sentence: format!(
             "The device reads the same bytes repeatedly: {} of its reads are repeats",
-            say::percent(again.likely)
+            say::percent(again)
         ),
         evidence,
         advice: advice.into(),

@@ -12,7 +12,6 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{Step, StepKind, buffer_offset};
 
 use super::facts::{Side, share_of};
-use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
@@ -50,15 +49,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let mean = bytes / calls;
     // A program that looks at few of the bytes needs hardly any of it, nor of the calls around it.
-    let run_facts = |e: &Entry| {
-        e.busy
-            && e.class.layer != Layer::Copy
-            && matches!(e.class.operation, Operation::Read | Operation::Write)
-    };
-    let saved_time = facts
-        .saved_without(|e| f64::from(copying(e)))
-        .part(saved_part(facts, sum.time_ns / bytes.max(1.0)))
-        .and(facts.saved_without(|e| f64::from(run_facts(e))).part(Range::new(0.0, 0.0, 0.999)));
+    let around = |e: &Entry| e.busy && matches!(e.class.operation, Operation::Read | Operation::Write);
+    let removable = facts.removable(|e| f64::from(copying(e) || around(e)));
     let mut evidence = vec![
         format!(
             "copying {} takes {} of wall time, at {} in each thread that copies",
@@ -95,7 +87,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
              where malloc puts large buffers: `--prove` tries it.",
         );
     }
-    let seeks = share_of(facts.tally(Side::Read).after_seek).filter(|s| s.likely >= BOUND);
+    let seeks = share_of(facts.tally(Side::Read).after_seek).filter(|s| s.value >= BOUND);
     if let Some(seeks) = seeks {
         evidence.push(format!("{} of the reads follow an lseek directly", say::share(seeks)));
         advice.push_str(
@@ -106,7 +98,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::CopyBound,
         cost_ns: sum.wall_ns,
-        saved_time: Some(saved_time),
+        removable: Some(removable),
         sentence: format!(
             "Copying bytes between kernel and program takes {} of wall time",
             say::percent(facts.wall_share(sum.wall_ns))
@@ -128,14 +120,4 @@ fn near_page_start(facts: &Facts<'_>) -> Option<u16> {
 fn copies_files(facts: &Facts<'_>) -> bool {
     let stored = |side: Side| facts.storage_bytes(side).unwrap_or(0.0);
     stored(Side::Read).min(stored(Side::Write)) > 0.4 * stored(Side::Read).max(stored(Side::Write))
-}
-
-/// Without the copy each page must be mapped, at the model's cost if it is known.
-fn saved_part(facts: &Facts<'_>, ns_per_byte: f64) -> Range {
-    let known = facts.model.filter(|m| m.cost(Layer::Memory).per_page_ns > 0.0).map(|m| {
-        let mapping = m.cost(Layer::Memory).per_page_ns / m.page_bytes.max(1) as f64;
-        let saved = 1.0 - mapping / ns_per_byte.max(1e-9);
-        Range::new(0.7 * saved, saved, 1.0)
-    });
-    known.unwrap_or(Range::new(0.1, 0.4, 0.999))
 }

@@ -4,7 +4,7 @@ use iowhy_core::profile::Stretch;
 
 use super::*;
 use crate::classify::Operation;
-use crate::findings::synthetic::{Run, model, slow_and_repaired};
+use crate::findings::synthetic::{Run, bound_leaves, slow_and_repaired};
 
 fn reader(copy: f64) -> Run {
     Run::new(10.0)
@@ -17,7 +17,8 @@ fn reader(copy: f64) -> Run {
 #[test]
 fn a_reader_that_only_copies_is_named_and_one_that_computes_not() {
     let found = slow_and_repaired(FindingId::CopyBound, &reader(0.75), &reader(0.1));
-    assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.3)).abs() < 1e-6);
+    // By hand: 75 % copying, 15 % of the same calls beside it.
+    bound_leaves(&found, 0.1);
 }
 
 #[test]
@@ -36,13 +37,4 @@ fn memory_a_few_bytes_behind_the_beginning_of_a_page_is_said() {
     for other in [None, Some(0), Some(48)] {
         assert_eq!(said(other), (false, false), "{other:?}");
     }
-}
-
-#[test]
-fn where_faults_cost_as_much_as_copying_nothing_is_advised() {
-    let mut run = reader(0.75);
-    // 250 ns a page to map against 180 ns a page that were copied.
-    run.model = Some(model());
-    run.profile.io.read_bytes = Some(170 << 30);
-    assert!(!run.ids().contains(&FindingId::CopyBound), "{:?}", run.findings());
 }

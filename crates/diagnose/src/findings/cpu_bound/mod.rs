@@ -51,7 +51,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence,
         advice: "Profile the code with a CPU profiler (perf record -g, samply), or use more threads.".into(),
         gain: None,
+        gain_rest_unchanged: None,
         in_program: None,
+        prediction: None,
+        not_calibrated: None,
         undecided: false,
     })
 }

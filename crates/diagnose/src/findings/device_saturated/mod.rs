@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "the device is at its limit",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repair::repaired),
+    repairs: Repairs { choices: repair::CHOICES, ..Repairs::one(repair::repaired) },
 };
 
 /// The device is busy all the time from here.
@@ -73,7 +73,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::DeviceSaturated,
         cost_ns: sum.wall_ns,
-        saved_time: None,
+        removable: None,
         sentence: format!(
             "The device is saturated: {} is busy {} of wall time, and the program waits for it {} of wall time",
             device.name,

@@ -6,10 +6,16 @@
 use iowhy_core::replay::{Action, Op, Plan};
 
 use crate::repair::order::{self, Order};
-use crate::repair::{Repaired, RunFacts, done, moves};
+use crate::repair::{Repaired, RunFacts, Sizes, done, moves};
 
 /// Direct requests stay at whole blocks.
 const PAGE: u64 = 4096;
+
+pub(super) const CHOICES: &[(&str, Sizes)] = &[
+    ("half of the bytes", Sizes { subsample: 2, ..Sizes::USUAL }),
+    ("a quarter", Sizes { subsample: 4, ..Sizes::USUAL }),
+    ("a sixteenth", Sizes { subsample: 16, ..Sizes::USUAL }),
+];
 
 pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let sizes = &run_facts.sizes;
@@ -68,8 +74,6 @@ fn beginning(thread: &[Action], n: u64) -> Vec<Action> {
 #[cfg(test)]
 mod tests {
     use iowhy_core::replay::{PlanFile, Role};
-
-    use crate::repair::Sizes;
 
     use super::*;
 

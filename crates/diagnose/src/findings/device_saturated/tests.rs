@@ -29,3 +29,19 @@ fn one_small_request_at_a_time_is_not_all_a_device_can() {
     run.profile.devices[0].read_bytes = 40_000 * 4096;
     assert!(!run.ids().contains(&FindingId::DeviceSaturated));
 }
+
+#[test]
+fn a_device_that_only_others_use_is_not_the_one_that_is_waited_for() {
+    let mut run = pass(0.7, 0.5);
+    let own = run.profile.devices[0].clone();
+    run.profile.files[0].device = Some(own.name.clone());
+    let ids = |run: &Run| run.ids().contains(&FindingId::DeviceSaturated);
+    run.profile.devices.push(iowhy_core::profile::DeviceUse {
+        name: "others".into(),
+        busy_ns: 2 * own.busy_ns,
+        ..own
+    });
+    assert!(!ids(&run), "the busy one holds no file of the program");
+    run.profile.files[0].device = Some("others".into());
+    assert!(ids(&run));
+}

@@ -7,11 +7,9 @@ mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 
-use super::gain::SavedTime;
-use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
-use crate::classify::{Operation, Wait};
+use crate::classify::Wait;
 use crate::repair::{can_stay_dirty, memory_bytes, written_bytes};
 
 pub(super) const RULE: Rule = Rule {
@@ -29,14 +27,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let (written, memory) = (written_bytes(facts.profile), memory_bytes(facts.profile));
     let fits = can_stay_dirty(facts.profile);
-    let removed = facts.saved_without(|e| f64::from(e.class.wait == Some(Wait::DirtyThrottle)));
     // Where the bytes do not fit in memory the device's write rate is the limit, and waiting elsewhere gains nothing
     // that could be foretold.
-    // Write-back that goes on meanwhile takes memory bandwidth and CPUs from the copying.
-    let copying = facts
-        .saved_without(|e| f64::from(e.busy && e.class.operation == Operation::Write))
-        .part(Range::new(0.0, 0.0, 0.25));
-    let saved_time: Option<SavedTime> = fits.then(|| removed.part(Range::new(0.4, 0.85, 1.0)).and(copying));
+    let removable = fits.then(|| facts.removable(|e| f64::from(e.class.wait == Some(Wait::DirtyThrottle))));
     let share = say::percent(facts.wall_share(pauses.wall_ns));
     let mut evidence =
         vec![format!("{}: {share} of wall time", facts.waits_in_words(pauses, "pause", "pauses"))];
@@ -68,7 +61,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::DirtyThrottle,
         cost_ns: pauses.wall_ns,
-        saved_time,
+        removable,
         sentence: format!(
             "The kernel pauses the writer for {share} of wall time until dirty pages are written back"
         ),

@@ -4,7 +4,7 @@ use iowhy_core::layer::Layer;
 
 use super::*;
 use crate::classify::Operation;
-use crate::findings::synthetic::{Run, slow_and_repaired};
+use crate::findings::synthetic::{Run, bound_leaves, slow_and_repaired};
 
 fn writer(pause: f64, bytes: u64) -> Run {
     Run::new(10.0)
@@ -18,7 +18,7 @@ fn writer(pause: f64, bytes: u64) -> Run {
 #[test]
 fn a_paused_writer_is_named_and_one_that_is_not_paused_not() {
     let found = slow_and_repaired(FindingId::DirtyThrottle, &writer(0.7, 1 << 30), &writer(0.0, 1 << 30));
-    assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.595)).abs() < 1e-6);
+    bound_leaves(&found, 0.3);
     assert!(found.advice.contains("vm.dirty_ratio"));
 }
 
@@ -26,5 +26,5 @@ fn a_paused_writer_is_named_and_one_that_is_not_paused_not() {
 fn more_than_memory_holds_is_named_without_a_promise() {
     let found = writer(0.7, 64 << 30).findings();
     assert_eq!(found[0].id, FindingId::DirtyThrottle);
-    assert_eq!(found[0].gain, None);
+    assert_eq!(found[0].gain_rest_unchanged, None);
 }

@@ -9,7 +9,6 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::facts::{PAGE_BYTES, Side};
-use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
@@ -75,7 +74,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     if within.wall_ns < INSIDE * sum.wall_ns && !(by_bytes && by_calls) {
         return None;
     }
-    let saved_time = facts.saved_without(|e| f64::from(cost(e))).part(Range::new(0.5, 0.85, 1.0));
+    let removable = facts.removable(|e| f64::from(cost(e)));
     let mut evidence = vec![format!(
         "{} of wall time: {} faults inside reads and writes, {} mapping, unmapping and other faults",
         say::percent(facts.wall_share(sum.wall_ns)),
@@ -94,7 +93,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::FreshBuffers,
         cost_ns: sum.wall_ns,
-        saved_time: Some(saved_time),
+        removable: Some(removable),
         sentence: format!(
             "Allocating, zeroing and freeing memory around the reads and writes takes {} of wall time",
             say::percent(facts.wall_share(sum.wall_ns))

@@ -1,7 +1,7 @@
 //! Tests of the rule `fresh-buffers`.
 
 use super::*;
-use crate::findings::synthetic::{Run, slow_and_repaired};
+use crate::findings::synthetic::{Run, bound_leaves, slow_and_repaired};
 
 /// Reads of 1 MiB, 4 GiB in all, into memory that is fresh for so many of its pages.
 fn reads(memory: f64, map: f64, faults: u64) -> Run {
@@ -19,7 +19,7 @@ fn reads(memory: f64, map: f64, faults: u64) -> Run {
 fn a_buffer_for_each_read_is_named_and_one_for_all_not() {
     let found =
         slow_and_repaired(FindingId::FreshBuffers, &reads(0.3, 0.1, 1 << 20), &reads(0.0, 0.001, 900));
-    assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.4 * 0.85)).abs() < 1e-6);
+    bound_leaves(&found, 0.6);
 }
 
 #[test]

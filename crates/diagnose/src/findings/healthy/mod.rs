@@ -58,7 +58,10 @@ pub(super) fn too_short(facts: &Facts<'_>) -> Finding {
         evidence: Vec::new(),
         advice: "Run it longer, or in a loop: iowhy -- sh -c 'for i in $(seq 100); do CMD; done'.".into(),
         gain: None,
+        gain_rest_unchanged: None,
         in_program: None,
+        prediction: None,
+        not_calibrated: None,
         undecided: true,
     }
 }
@@ -117,7 +120,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence,
         advice,
         gain: None,
+        gain_rest_unchanged: None,
         in_program: None,
+        prediction: None,
+        not_calibrated: None,
         undecided,
     })
 }

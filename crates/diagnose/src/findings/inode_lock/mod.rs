@@ -10,7 +10,6 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 
 use super::lock::{self, Lock};
-use super::range::Range;
 use super::{Facts, Repairs, Rule};
 use crate::classify::{Operation, Wait};
 
@@ -32,7 +31,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
                  the end; fewer and larger writes; one writer thread with a queue; O_DIRECT into space that is \
                  already \
                  written (XFS and ext4 then share the lock); files spread over several directories.",
-        along: Range::new(0.0, 0.3, 0.65),
     };
     lock::judge(facts, &inode)
 }

@@ -8,9 +8,8 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
-use super::facts::{NAME_CALLS, OPEN_CALLS, PAGE_BYTES, Side};
-use super::gain::SavedTime;
-use super::range::Range;
+use super::facts::{self, NAME_CALLS, OPEN_CALLS, PAGE_BYTES, Side};
+use super::removable::Removable;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, loops, say};
 use crate::account::{Entry, Sum};
@@ -32,8 +31,6 @@ const ENOUGH_SEEN: u64 = 20;
 const PROCESSES_OF_A_SCRIPT: f64 = 20.0;
 /// Files with fewer bytes than this are small: finding one costs more than reading it.
 const SMALL_BYTES: f64 = 65_536.0;
-/// What goes at the most when all files become one: all but a few calls.
-const PACKED: f64 = 0.999;
 /// Where more of the calls fail, it is not files that they cost.
 const MAX_FAILING: f64 = 0.5;
 /// Part of the wall time of names that are counted, from which on they are a cause whatever else goes on.
@@ -62,7 +59,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::ManySmallFiles,
         cost_ns,
-        saved_time: Some(saved_time(facts, &files, &cost)),
+        removable: Some(removable(facts, &files)),
         sentence: format!(
             "{} take {} of wall time: the number of files is the cost, not their bytes",
             subject(files.opens),
@@ -163,21 +160,14 @@ impl Cost {
     }
 }
 
-fn saved_time(facts: &Facts<'_>, files: &Files, cost: &Cost) -> SavedTime {
-    let saved = facts
-        .saved_without(|e| f64::from(files.work(e)))
-        .part(Range::new(0.3, 0.97, PACKED))
-        .and(facts.saved_without(|e| f64::from(files.waits(e))).part(Range::new(0.3, 0.9, PACKED)))
-        .and(
-            facts
-                .saved_without(|e| f64::from(files.copying(e) || loops::entering(e)))
-                .part(Range::new(0.0, 0.8, PACKED)),
-        );
-    if !files.known {
-        return saved;
-    }
-    let calls = facts.all_calls().unwrap_or(0.0);
-    saved.and(loops::around(facts, calls, cost.working.time_ns, Range::new(0.3, 0.97, PACKED)))
+/// The calls on files, and the samples in the functions of calls.
+fn removable(facts: &Facts<'_>, files: &Files) -> Removable {
+    let within_calls = loops::within_calls(facts);
+    let around = |e: &Entry| if files.known { within_calls(e) } else { 0.0 };
+    facts.removable(|e| {
+        let of_files = files.work(e) || files.waits(e) || files.copying(e) || facts::entering(e);
+        around(e).max(f64::from(of_files))
+    })
 }
 
 fn evidence(facts: &Facts<'_>, files: &Files, cost: &Cost) -> Vec<String> {

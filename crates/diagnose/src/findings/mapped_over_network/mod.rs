@@ -46,7 +46,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::MappedOverNetwork,
         cost_ns: sum.wall_ns,
-        saved_time: None,
+        removable: None,
         sentence: format!(
             "Page faults on mapped files of {} take {} of wall time: each waits for the server",
             served::place(mount),

@@ -1,6 +1,7 @@
 //! The rule `memory-pressure`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
+mod own_curve;
 mod refaults;
 mod repair;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{FileUse, Limited, MemoryUse};
 
+use self::own_curve::OwnCurve;
 use self::refaults::Refaults;
 use super::facts::{PAGE_BYTES, Side};
 use super::report::Draft;
@@ -37,17 +39,21 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let memory = facts.profile.pressure.memory.clone().unwrap_or_default();
+    let curve = OwnCurve::new(facts);
     let limit = memory.limit_bytes.map_or_else(String::new, |l| format!(" (limit {})", say::bytes(l as f64)));
     Draft {
         id: FindingId::MemoryPressure,
         cost_ns: cost.wall_ns(),
-        saved_time: None,
+        removable: None,
         sentence: format!(
             "Memory is short{limit}: freeing pages and fetching evicted ones takes {} of wall time",
             say::percent(facts.wall_share(cost.wall_ns()))
         ),
-        evidence: evidence(facts, &cost, &memory),
-        advice: advice(facts, &cost, &memory),
+        evidence: evidence(facts, &cost, &memory)
+            .into_iter()
+            .chain(curve.as_ref().and_then(OwnCurve::evidence))
+            .collect(),
+        advice: advice(facts, &cost, &memory, curve.as_ref()),
     }
     .finding(facts)
 }
@@ -138,7 +144,7 @@ fn limit(facts: &Facts<'_>, memory: &MemoryUse) -> Option<String> {
     Some(format!("memory limit of the control group {group}: {}{met}", say::bytes(bytes as f64)))
 }
 
-fn advice(facts: &Facts<'_>, cost: &Cost, memory: &MemoryUse) -> String {
+fn advice(facts: &Facts<'_>, cost: &Cost, memory: &MemoryUse, curve: Option<&OwnCurve>) -> String {
     let what = if cost.short.held_back.wall_ns >= MOSTLY * cost.wall_ns() {
         "Raise memory.high of the control group".to_owned()
     } else if memory.group.is_some() || cost.short.for_a_group.wall_ns >= MOSTLY * cost.wall_ns() {
@@ -147,14 +153,24 @@ fn advice(facts: &Facts<'_>, cost: &Cost, memory: &MemoryUse) -> String {
     } else {
         "Give the machine more memory, or stop what else uses it".to_owned()
     };
-    let enough = enough(facts).map_or_else(String::new, |bytes| {
-        format!(": {} would hold the largest process and all that it read and wrote", say::bytes(bytes))
+    let needed = curve.and_then(OwnCurve::working_set).zip(facts.profile.io.peak_memory_bytes);
+    let enough = match needed {
+        Some((bytes, peak)) => Some((bytes + peak as f64, "what it reads and writes again")),
+        None => enough(facts).map(|bytes| (bytes, "all that it read and wrote")),
+    };
+    let enough = enough.map_or_else(String::new, |(bytes, what)| {
+        format!(": {} would hold the largest process and {what}", say::bytes(bytes))
     });
     if is_needed_again(facts, cost, memory) {
+        let more = match curve {
+            Some(_) => "",
+            None => {
+                " `strace -f -ttt -T -o FILE CMD` and `iowhy mrc FILE` tell what its reads would miss at each size of memory."
+            }
+        };
         format!(
             "{what}{enough}. Or make the working set smaller: finish one part of the data before the next, run fewer workers \
-             at once, keep less in the heap. `strace -f -ttt -T -o FILE CMD` and `iowhy mrc FILE` tell what its reads would \
-             miss at each size of memory."
+             at once, keep less in the heap.{more}"
         )
     } else {
         format!(

@@ -9,7 +9,6 @@ mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 
-use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, loops, say};
 use crate::account::Entry;
@@ -25,10 +24,8 @@ pub(super) const RULE: Rule = Rule {
 
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
-/// This number of calls of mmap, over those of a start, are a habit.
+/// This number of calls of mmap for each program that is started, over those of a start, are a habit.
 const MANY_MAPS: f64 = 60.0;
-/// What populating a mapping asks of the device in one request.
-const POPULATE_BYTES: f64 = 131_072.0;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // Files that were mapped for a moment only are not seen as such; their faults are.
@@ -38,7 +35,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let waiting = |e: &Entry| e.class.operation == Operation::Fault && e.class.wait == Some(Wait::DeviceRead);
-    let faulting = |e: &Entry| e.busy && e.class.operation == Operation::Fault;
+    let at_work = facts.processes_that_fault();
+    let faulting = |e: &Entry| e.busy && e.class.operation == Operation::Fault && at_work(e);
     let waits = facts.account.sum(waiting);
     // Faults on fresh anonymous memory go with mmap, munmap and brk; those are not the mapping's.
     let churn = match of_files {
@@ -47,50 +45,29 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     };
     let busy = if churn { Default::default() } else { facts.account.sum(faulting) };
     // Mapped over and over: with each unmapping the work of all faults is thrown away, and that takes time as well.
-    let maps = facts.counted_calls(&["mmap"]).filter(|m| !churn && of_files == Some(true) && *m >= MANY_MAPS);
+    let starts = 1.0 + facts.counted_calls(&["execve", "execveat"]).unwrap_or(0.0);
+    let many = |maps: &f64| !churn && of_files == Some(true) && *maps >= MANY_MAPS * starts;
+    let maps = facts.counted_calls(&["mmap"]).filter(many);
     let mapping = |e: &Entry| e.busy && maps.is_some() && e.class.operation == Operation::Map;
     let remaps = facts.account.sum(mapping);
     let cost_ns = waits.wall_ns + busy.wall_ns + remaps.wall_ns;
 
     let memory = facts.profile.pressure.memory_bytes.map(|b| b as f64);
     let fits = memory.zip(mapped).is_none_or(|(memory, mapped)| mapped <= 0.8 * memory);
-    let fetched = facts.profile.io.device_read_bytes.unwrap_or(0) as f64;
-    let in_order = facts.adjacent_reads().is_some_and(|s| s.likely >= MOSTLY);
-    let most_is_touched = fits && mapped.is_some_and(|mapped| fetched >= MOSTLY * mapped);
-    let mean = facts.device_read_bytes_mean().unwrap_or(POPULATE_BYTES);
-    let less_waiting = if in_order || most_is_touched {
-        // The same bytes in large requests and in order; where requests are large already, they overlap better.
-        let larger = facts.saved_by_larger(mean, 4.0 * POPULATE_BYTES);
-        Range::new(larger.low.max(0.1), larger.likely.max(0.3), larger.high.max(0.7))
-    } else {
-        // Several pages at a time instead of one: 2, 4 or 8 lanes, or what was measured.
-        let lanes = facts.model.map_or(4.0, |m| m.device_parallelism.max(1.2));
-        Range::new(1.0 - 1.0 / (0.5 * lanes).max(1.2), 1.0 - 1.0 / lanes, 1.0 - 0.5 / lanes)
-    };
-    // Populating costs about a tenth to a half of taking a fault for each page or group of pages. One mapping that is
-    // kept takes the faults of the first pass alone.
-    let fewer_faults = match maps {
-        Some(maps) => Range::new(0.4, 1.0 - 1.0 / maps.max(2.0), 1.0),
-        None => Range::new(0.2, 0.5, 0.9),
-    };
-    let saved_time = facts
-        .saved_without(|e| f64::from(waiting(e)))
-        .part(less_waiting)
-        .and(facts.saved_without(|e| f64::from((!churn && faulting(e)) || mapping(e))).part(fewer_faults));
-    // A mapping that is kept spares the loop's calls, and what is touched stays in the tables of the CPU.
-    let saved_time = match maps {
-        Some(maps) => {
-            saved_time.and(loops::around(facts, 2.0 * maps, busy.time_ns + remaps.time_ns, fewer_faults))
-        }
-        None => saved_time,
-    };
+    let in_order = facts.adjacent_reads().is_some_and(|s| s.value >= MOSTLY);
+    // A mapping that is kept spares the calls, and what is touched stays in the tables of the CPU.
+    let within_calls = loops::within_calls(facts);
+    let removable = facts.removable(|e| {
+        let goes = waiting(e) || (!churn && faulting(e)) || mapping(e);
+        if maps.is_some() { within_calls(e).max(f64::from(goes)) } else { f64::from(goes) }
+    });
 
     let evidence = evidence(facts, waits.wall_ns, busy.wall_ns, remaps.wall_ns, maps);
     let remapped = maps.is_some() && remaps.wall_ns + busy.wall_ns > waits.wall_ns;
     Draft {
         id: FindingId::MmapFaults,
         cost_ns,
-        saved_time: Some(saved_time),
+        removable: Some(removable),
         sentence: format!(
             "Page faults on mapped files take {} of wall time",
             say::percent(facts.wall_share(cost_ns))
@@ -110,7 +87,7 @@ fn advice(remapped: bool, in_order: bool, fits: bool) -> String {
          MiB ahead; or read() into a buffer of 128 KiB or more."
     } else if fits {
         "Populate the whole file before random access: madvise(MADV_POPULATE_READ) (or MAP_POPULATE, or \
-         MADV_WILLNEED). Do not use MADV_RANDOM here: the file fits in memory, and what a fault fetches run_facts its page \
+         MADV_WILLNEED). Do not use MADV_RANDOM here: the file fits in memory, and what a fault fetches around its page \
          is used later."
     } else {
         "Touch the file from several threads, or read it with io_uring or pread in several threads: a fault waits for \

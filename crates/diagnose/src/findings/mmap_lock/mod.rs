@@ -8,7 +8,6 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 
 use super::lock::{self, Lock};
-use super::range::Range;
 use super::{Facts, Repairs, Rule};
 use crate::classify::{Operation, Wait};
 
@@ -29,8 +28,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice: "Map, unmap and mprotect less often: map a file once and keep it, reuse buffers, keep malloc from \
                  giving memory back (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD), populate with MADV_POPULATE_READ before the \
                  threads start; or use processes instead of threads, or read() instead of mappings.",
-        // Memory that is kept is neither mapped nor faulted in again.
-        along: Range::new(0.0, 0.7, 0.99),
     };
     lock::judge(facts, &mmap)
 }

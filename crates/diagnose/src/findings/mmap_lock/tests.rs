@@ -3,7 +3,7 @@
 use iowhy_core::layer::Layer;
 
 use super::*;
-use crate::findings::synthetic::{Run, slow_and_repaired};
+use crate::findings::synthetic::{Run, bound_leaves, slow_and_repaired};
 
 fn threads(lock: f64) -> Run {
     let thread = |r: Run| {
@@ -16,8 +16,8 @@ fn threads(lock: f64) -> Run {
 #[test]
 fn waiting_to_map_is_named_and_little_of_it_not() {
     let found = slow_and_repaired(FindingId::MmapLock, &threads(0.6), &threads(0.02));
-    // By hand: 70 % of 6 s; four threads of 4 s work fit on eight CPUs.
-    assert!((found.gain.unwrap().predicted - 10.0 / 4.9).abs() < 1e-6, "{:?}", found.gain);
+    // By hand: four threads of 4 s work fit on eight CPUs.
+    bound_leaves(&found, 0.4);
 }
 
 #[test]
@@ -25,6 +25,5 @@ fn too_few_cpus_bound_the_gain() {
     let mut run = threads(0.6);
     run.profile.pressure.cpus = 2;
     // 16 s of work on two CPUs take 8 s.
-    let gain = run.findings()[0].gain.unwrap();
-    assert!(gain.high <= 10.0 / 8.0 + 1e-9, "{gain:?}");
+    bound_leaves(&run.findings()[0], 0.8);
 }

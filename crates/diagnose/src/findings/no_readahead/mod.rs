@@ -12,7 +12,6 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::DeviceUse;
 
 use super::facts::Side;
-use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
@@ -28,16 +27,14 @@ pub(super) const RULE: Rule = Rule {
 
 /// What read-ahead asks of the device in one request when it works: 128 KiB, the kernel's default window.
 const WINDOW_BYTES: f64 = 131_072.0;
-/// A larger window is sent in parts of about this many bytes.
-const LARGEST_REQUEST: f64 = 524_288.0;
 /// Requests at the device of more than this were read ahead.
 const SMALL_BYTES: f64 = 32_768.0;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    let backward = facts.backward_reads().filter(|s| s.likely >= MOSTLY);
-    let sequential = backward.or_else(|| facts.sequential_reads().filter(|s| s.likely >= MOSTLY))?;
+    let backward = facts.backward_reads().filter(|s| s.value >= MOSTLY);
+    let sequential = backward.or_else(|| facts.sequential_reads().filter(|s| s.value >= MOSTLY))?;
     let mean = facts.device_read_bytes_mean().filter(|b| *b <= SMALL_BYTES)?;
     // That read-ahead asked for the requests is no sign that it works: with a hint against it the kernel sends each page
     // by the same way, one at a time. Their size tells.
@@ -55,31 +52,26 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             && matches!(e.class.operation, Operation::Read | Operation::Fault)
     };
     let sum = facts.account.sum(waiting);
+    // Pages from swap are of no file, and their order is not that of reads.
+    if facts.short_memory().swap_waiting.wall_ns >= MOSTLY * sum.wall_ns {
+        return None;
+    }
     // With each request of the device that is spared go its waits and the CPU time of its way there and back. What is
     // left of the waits goes on while the program works, when read-ahead is a window in front.
+    let reads = |e: &Entry| matches!(e.class.operation, Operation::Read | Operation::Fault);
     let transfers = |e: &Entry| {
-        waiting(e)
-            || (e.busy
-                && matches!(e.class.operation, Operation::Read | Operation::Fault)
-                && matches!(e.class.layer, Layer::Block | Layer::Device))
+        waiting(e) || (e.busy && reads(e) && matches!(e.class.layer, Layer::Block | Layer::Device))
     };
-    // Pages come into the cache many at a time.
+    // Pages come into the cache many at a time; only bytes that come from the device are put there. Mapped files are in no count of
+    // bytes read.
     let inserting = |e: &Entry| {
-        e.busy
-            && matches!(e.class.operation, Operation::Read | Operation::Fault)
-            && matches!(e.class.layer, Layer::Cache | Layer::Filesystem | Layer::Memory)
+        e.busy && reads(e) && matches!(e.class.layer, Layer::Cache | Layer::Filesystem | Layer::Memory)
     };
+    let missed = fetched / facts.bytes(Side::Read).unwrap_or(0.0).max(fetched).max(1.0);
+    let goes = |e: &Entry| f64::from(transfers(e)).max(missed * f64::from(inserting(e)));
+    let removable = facts.removable(goes);
     let device = facts.device();
     let window = device.and_then(|d| d.read_ahead_bytes);
-    let larger = facts.saved_by_larger(mean, WINDOW_BYTES);
-    // The window in force, where it is open: it is what a hint keeps closed.
-    let windowed = facts.saved_by_larger(mean, (window.unwrap_or(0) as f64).clamp(mean, LARGEST_REQUEST));
-    let in_order = Range::new(sequential.low, sequential.likely, 1.0);
-    let saved_time = facts
-        .saved_without(|e| f64::from(transfers(e)))
-        .part(Range::new(larger.low, larger.likely.max(windowed.likely), 0.999))
-        .and(facts.saved_without(|e| f64::from(inserting(e))).part(missed_part(facts, fetched)))
-        .part(in_order);
     let mapped = facts.waiting(Operation::Fault, Wait::DeviceRead).wall_ns > 0.5 * sum.wall_ns;
     let mut evidence = vec![
         match backward {
@@ -98,8 +90,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }));
     Draft {
         id: FindingId::NoReadahead,
-        cost_ns: sum.wall_ns,
-        saved_time: Some(saved_time),
+        cost_ns: facts.account.entries.iter().map(|e| goes(e) * e.wall_ns).sum(),
+        removable: Some(removable),
         sentence: format!(
             "{} reads without read-ahead: {} per device request, {} of wall time is waiting",
             if backward.is_some() { "Backward" } else { "Sequential" },
@@ -110,13 +102,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice: advice(device, backward.is_some(), mapped),
     }
     .finding(facts)
-}
-
-/// What is saved of putting pages into the cache. Only bytes that come from the device are put there; mapped files are in no count
-/// of bytes read.
-fn missed_part(facts: &Facts<'_>, fetched: f64) -> Range {
-    let missed = fetched / facts.bytes(Side::Read).unwrap_or(0.0).max(fetched).max(1.0);
-    Range::new(0.0, 0.5 * missed, 0.9 * missed)
 }
 
 fn advice(device: Option<&DeviceUse>, backward: bool, mapped: bool) -> String {

@@ -4,15 +4,16 @@
 #[cfg(test)]
 mod tests;
 
+use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{BlockSample, DeviceTime, OtherOnCpu, OtherUser};
 
 use super::facts::ENOUGH_LOOKS;
-use super::gain::SavedTime;
-use super::range::Range;
+use super::removable::Removable;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, WORTH_SAVING, repairs, say};
 use crate::account::{Delay, Entry};
+use crate::classify::Wait;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::NoisyNeighbour,
@@ -35,20 +36,25 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // Each must matter by itself; what matters most is said first.
     let enough = WORTH_SAVING * facts.account.wall_ns;
     let mut parts: Vec<&Part> =
-        [&at_device, &at_cpu].into_iter().flatten().filter(|p| p.saved_time.0.likely >= enough).collect();
-    parts.sort_by(|a, b| b.saved_time.0.likely.total_cmp(&a.saved_time.0.likely));
+        [&at_device, &at_cpu].into_iter().flatten().filter(|p| p.removable.booked_ns >= enough).collect();
+    parts.sort_by(|a, b| b.removable.booked_ns.total_cmp(&a.removable.booked_ns));
     let worst = parts.first()?;
     let parts = parts.iter().copied();
     // Together they save no more than all that the program waits for.
     let queueing = facts.queueing();
-    let weight = |e: &Entry| queueing.weight(e).max(delayed(e, Range::exact(1.0)).high);
-    let most = facts.saved_without_others(weight).0.high;
-    let saved_time =
-        parts.clone().map(|p| p.saved_time).fold(SavedTime::default(), SavedTime::and).0.at_most(most);
+    let room = facts.others_part_of_queue().ceil();
+    let all = facts.removable_by_others(|e| queueing.weight(e).max(delayed(e, 1.0, room)));
+    let sum = |of: fn(&Removable) -> f64| parts.clone().map(|p| of(&p.removable)).sum::<f64>();
+    let removable = Removable {
+        certain_ns: sum(|r| r.certain_ns),
+        booked_ns: sum(|r| r.booked_ns),
+        most_ns: sum(|r| r.most_ns),
+    }
+    .at_most(all.most_ns);
     Draft {
         id: FindingId::NoisyNeighbour,
-        cost_ns: parts.clone().map(|p| p.saved_time.0.likely).sum::<f64>().min(most),
-        saved_time: Some(SavedTime(saved_time)),
+        cost_ns: removable.booked_ns,
+        removable: Some(removable),
         sentence: worst.sentence.clone(),
         evidence: parts.clone().flat_map(|p| p.evidence.iter().cloned()).collect(),
         advice: parts.map(|p| p.advice).collect::<Vec<_>>().join(" "),
@@ -56,16 +62,24 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     .finding(facts)
 }
 
-/// The part of an entry that other programs' requests took, where `shared` of the time together at the device was theirs.
-fn delayed(e: &Entry, shared: Range) -> Range {
+/// The part of an entry that other programs' requests took, where `shared` of the time together at the device was theirs, and
+/// `room` of the places in its queue.
+fn delayed(e: &Entry, shared: f64, room: f64) -> f64 {
+    if for_room(e) {
+        return room;
+    }
     let Delay { behind_ns, beside_ns } = e.delay;
-    let part = |shared: f64| ((behind_ns + shared * beside_ns) / e.time_ns.max(1.0)).min(1.0);
-    Range::new(part(shared.low), part(shared.likely), part(shared.high))
+    ((behind_ns + shared * beside_ns) / e.time_ns.max(1.0)).min(1.0)
+}
+
+/// Waits for a place in the queue of a device, before there is a request.
+fn for_room(e: &Entry) -> bool {
+    e.class.wait == Some(Wait::BlockThrottle)
 }
 
 /// What others do at one place.
 struct Part {
-    saved_time: SavedTime,
+    removable: Removable,
     sentence: String,
     evidence: Vec<String>,
     advice: &'static str,
@@ -77,12 +91,21 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
     let block = facts.profile.block.as_ref()?;
     let delay = facts.account.sum(|_| true).delay;
     let shared = part_of_shared_time(block);
-    let saved = |pick: fn(Range) -> f64| facts.saved_without_others(|e| pick(delayed(e, shared))).0;
-    let saved_time =
-        SavedTime(Range::new(saved(|r| r.low).low, saved(|r| r.likely).likely, saved(|r| r.high).high));
-    let likely = saved_time.0.likely;
-    let first = block.others.first().filter(|_| likely > 0.0)?;
-    let of_first = delay_of(first) as f64 / (block.others.iter().map(delay_of).sum::<u64>() as f64).max(1.0);
+    // A limit holds back what others leave room for.
+    let limited = facts.profile.devices.iter().any(|device| device.throttle.is_some());
+    let room = if limited { 0.0 } else { facts.others_part_of_queue() };
+    let going = |shared, room| facts.removable_by_others(|e| delayed(e, shared, room));
+    // By numbers of requests it is an estimate whose places they are, unless the program itself fills no queue.
+    let removable = Removable {
+        certain_ns: going(shared.low, room.floor()).certain_ns,
+        booked_ns: going(shared.value, room).booked_ns,
+        most_ns: going(shared.high, room.ceil()).most_ns,
+    };
+    let first = block.others.first().filter(|_| removable.booked_ns > 0.0)?;
+    // By the waits that were theirs, or, where all were for a place in the queue, by their requests.
+    let measure: fn(&OtherUser) -> u64 =
+        if block.others.iter().any(|other| delay_of(other) > 0) { delay_of } else { |other| other.requests };
+    let of_first = measure(first) as f64 / (block.others.iter().map(measure).sum::<u64>() as f64).max(1.0);
     let mut evidence = vec![format!(
         "threads waited {} for a request that was queued while one of another process was at the same device, and {} \
          while both were there (thread time)",
@@ -90,13 +113,21 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
         say::time(delay.beside_ns)
     )];
     evidence.push(shared_time_in_words(block));
-    let named = block.others.iter().filter(|o| delay_of(o) > 0).take(MAX_NAMED).map(in_words);
+    let waits = facts.account.sum(for_room);
+    if room > 0.0 && waits.time_ns > 0.0 {
+        evidence.push(format!(
+            "threads waited {} for a place in the queue of the device, of whose requests others sent {}",
+            say::time(waits.time_ns),
+            say::percent(room)
+        ));
+    }
+    let named = block.others.iter().filter(|o| measure(o) > 0).take(MAX_NAMED).map(in_words);
     evidence.push(format!("delay by process: {}", named.collect::<Vec<_>>().join("; ")));
     Some(Part {
-        saved_time,
+        removable,
         sentence: format!(
             "Contention at the device: requests of other processes cost {} of wall time, {}",
-            say::percent(facts.wall_share(likely)),
+            say::percent(facts.wall_share(removable.booked_ns)),
             largest_part("by ", &who(&first.name, first.pid), of_first)
         ),
         evidence,
@@ -106,14 +137,19 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
 }
 
 /// The part of the time together at the device that others caused: how much longer requests take there beside others than
-/// alone. All of it at most; where too few were alone, nothing is shown.
-fn part_of_shared_time(block: &BlockSample) -> Range {
-    let (Some(alone), Some(beside)) = (enough(block.alone), enough(block.beside_others)) else {
-        return Range::new(0.0, 0.0, 1.0);
+/// alone, by two measured means. Where too few were alone, nothing is shown.
+fn part_of_shared_time(block: &BlockSample) -> Estimate {
+    let longer = |alone: f64, beside: f64| (1.0 - alone / beside.max(1.0)).clamp(0.0, 1.0);
+    let (value, low, high, n) = match (enough(block.alone), enough(block.beside_others)) {
+        (Some(alone), Some(beside)) => {
+            let (a, b) = (ERRORS * alone.error_ns, ERRORS * beside.error_ns);
+            let (alone_ns, beside_ns) = (alone.mean_ns, beside.mean_ns);
+            let ends = (longer(alone_ns + a, beside_ns - b), longer(alone_ns - a, beside_ns + b));
+            (longer(alone_ns, beside_ns), ends.0, ends.1, alone.n.min(beside.n))
+        }
+        _ => (0.0, 0.0, 1.0, 0),
     };
-    let longer = |alone: f64, beside: f64| (1.0 - alone / beside.max(1.0)).max(0.0);
-    let low = longer(alone.mean_ns + ERRORS * alone.error_ns, beside.mean_ns - ERRORS * beside.error_ns);
-    Range::new(low, longer(alone.mean_ns, beside.mean_ns), 1.0)
+    Estimate { value, low, high, unit: Unit::Ratio, n }
 }
 
 fn enough(time: Option<DeviceTime>) -> Option<DeviceTime> {
@@ -200,12 +236,8 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
     }
     // Whom a thread waits for runs meanwhile.
     let possible = (others * machine_ns / queueing_ns).min(1.0);
-    // The scheduler shares fairly: without others the wait is gone, apart from what threads take from each other.
-    let alone = if facts.thread_count() as f64 <= cpus {
-        Range::new(0.6, 0.95, 1.0)
-    } else {
-        Range::new(0.3, 1.0, 1.0).times(Range::exact(part))
-    };
+    // Without others the wait is gone, apart from what threads take from each other: the scheduler shares fairly.
+    let alone = if facts.thread_count() as f64 <= cpus { 1.0 } else { part };
     let who = named
         .iter()
         .find(|other| !other.kernel)
@@ -227,7 +259,7 @@ fn cpu_part(facts: &Facts<'_>) -> Option<Part> {
         evidence.push(format!("busy CPU time by samples: {}", list.join(", ")));
     }
     Some(Part {
-        saved_time: facts.saved_without_others(|e| queueing.weight(e)).part(alone.times(Range::exact(possible))),
+        removable: facts.removable_by_others(|e| alone * possible * queueing.weight(e)),
         sentence: format!(
             "CPU contention: other processes take {} of CPU time{who}, and the program's threads wait for a CPU {} \
              of wall time",

@@ -5,8 +5,7 @@ use iowhy_core::profile::OtherOnCpu;
 
 use super::*;
 use crate::classify::{Operation, Wait};
-use crate::findings::synthetic::Run;
-use crate::findings::synthetic::slow_and_repaired;
+use crate::findings::synthetic::{Run, bound_leaves, slow_and_repaired};
 
 /// A program that reads for this part of its time. Parts of the waits are behind and beside requests of others.
 fn reader(wait: f64, (behind, beside): (f64, f64)) -> Run {
@@ -44,10 +43,8 @@ fn queueing_behind_another_process_is_its_delay_and_requests_elsewhere_are_not()
     });
     let found = slow_and_repaired(FindingId::NoisyNeighbour, &reader(0.8, (0.8, 0.1)), &many_requests);
     // By hand: 80 % of the reading is behind others; 10 % of it is beside them, and at most that is theirs too.
-    let gain = found.gain.unwrap();
-    assert!((gain.predicted - 1.0 / (1.0 - 0.8 * 0.8)).abs() < 1e-6, "{gain:?}");
-    assert!((gain.low - 1.0 / (1.0 - 0.8 * 0.8)).abs() < 1e-6, "{gain:?}");
-    assert!((gain.high - 1.0 / (1.0 - 0.8 * 0.9)).abs() < 1e-6, "{gain:?}");
+    assert!((found.share - 0.8 * 0.8).abs() < 1e-6, "{found:?}");
+    bound_leaves(&found, 1.0 - 0.8 * 0.9);
     assert!(found.evidence[2].contains("fio (process 77) `/usr/bin/fio --name=job`"), "{found:?}");
 }
 
@@ -55,18 +52,16 @@ fn queueing_behind_another_process_is_its_delay_and_requests_elsewhere_are_not()
 fn time_together_at_the_device_is_theirs_as_far_as_requests_take_longer() {
     let run = reader(0.8, (0.0, 1.0));
     assert!(!run.ids().contains(&FindingId::NoisyNeighbour), "no request was alone: no delay is shown");
-    let gain = |run: &Run| {
-        let found = run.findings().into_iter().find(|f| f.id == FindingId::NoisyNeighbour);
-        found.map(|f| f.gain.unwrap())
-    };
+    let named = |run: &Run| run.findings().into_iter().find(|f| f.id == FindingId::NoisyNeighbour);
     let slower = measured(reader(0.8, (0.0, 1.0)), (100.0, 50), (400.0, 500));
-    let found = gain(&slower).unwrap();
-    assert!((found.predicted - 1.0 / (1.0 - 0.8 * 0.75)).abs() < 1e-6, "{found:?}");
-    assert!(found.low > 1.0 && found.low < found.predicted && found.predicted < found.high, "{found:?}");
+    let found = named(&slower).unwrap();
+    assert!((found.share - 0.8 * 0.75).abs() < 1e-6, "{found:?}");
+    // By hand: 98.04 of 407.84 us at the ends of both intervals.
+    bound_leaves(&found, 1.0 - 0.8 * (1.0 - 98.04 / 407.84));
     let as_fast = measured(reader(0.8, (0.0, 1.0)), (100.0, 50), (101.0, 500));
-    assert_eq!(gain(&as_fast), None);
+    assert_eq!(named(&as_fast), None);
     let too_few = measured(reader(0.8, (0.0, 1.0)), (100.0, 5), (400.0, 500));
-    assert_eq!(gain(&too_few), None);
+    assert_eq!(named(&too_few), None);
 }
 
 #[test]
@@ -124,8 +119,7 @@ fn a_crowded_cpu_and_device_together_gain_no_more_than_all_waiting() {
     let found = run.findings().into_iter().find(|f| f.id == FindingId::NoisyNeighbour).unwrap();
     assert_eq!(found.evidence.iter().filter(|e| e.starts_with("threads waited")).count(), 1);
     assert!(found.evidence.iter().any(|e| e.starts_with("runnable without a CPU")), "{found:?}");
-    let gain = found.gain.unwrap();
-    assert!(!gain.open_above && gain.high <= 1.0 / 0.2 * 1.001, "{gain:?}");
+    bound_leaves(&found, 0.2);
 }
 
 #[test]

@@ -10,10 +10,11 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
+use super::facts::ABOUT_ONE;
 use super::facts::{Side, share_of};
-use super::range::Range;
+use super::removable::Removable;
 use super::report::Draft;
-use super::{Facts, Repairs, Rule, SavedTime, say};
+use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
@@ -22,11 +23,9 @@ pub(super) const RULE: Rule = Rule {
     claim: "one request at a time to a device",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },
+    repairs: Repairs { others: repair::others, choices: repair::CHOICES, ..Repairs::one(repair::repaired) },
 };
 
-/// Up to this queue depth requests count as one at a time.
-const ABOUT_ONE: f64 = 1.6;
 /// The transfer rate limits larger requests; more depth hardly helps.
 const LARGE_BYTES: f64 = 262_144.0;
 /// Where the order of requests was not seen: the device's own requests are this small when nothing is read ahead.
@@ -57,11 +56,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let parallel = facts.model.map(|m| m.device_parallelism).filter(|p| *p > 1.0);
-    let lanes = match parallel {
-        Some(p) => Range::new((0.6 * p).max(1.2), p, 1.3 * p),
-        None => Range::new(2.0, 8.0, 32.0),
-    };
-    let saved_time = saved_time(facts, waiting, depth, lanes);
+    let removable = removable(facts, waiting, parallel.map_or(0.0, |p| depth / p.max(depth)));
     let mut evidence = vec![format!(
         "{}: {} of wall time; {} at a time",
         facts.waits_in_words(sum, "wait for the device", "waits for the device"),
@@ -72,7 +67,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     evidence.extend(mean.map(|b| format!("its read requests are {} on average", say::bytes(b))));
     evidence.push(match parallel {
         Some(p) => format!("it serves {p:.1} requests at once (measured)"),
-        None => "its parallelism was not measured; 2 to 32 is assumed (`iowhy DIR` measures it)".into(),
+        None => "its parallelism was not measured (`iowhy DIR` measures it)".into(),
     });
     let side = if reads >= writes { Side::Read } else { Side::Write };
     let order_known =
@@ -83,7 +78,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::QueueDepthOne,
         cost_ns: sum.wall_ns,
-        saved_time: Some(saved_time),
+        removable: Some(removable),
         sentence: format!(
             "Queue depth 1: {} of wall time waits for one request at a time{}",
             say::percent(facts.wall_share(sum.wall_ns)),
@@ -103,7 +98,7 @@ fn threads_words(threads: f64) -> String {
 /// Whether nothing but depth can help: direct requests out of order, or cached reads out of order.
 fn scattered(facts: &Facts<'_>, mean: Option<f64>) -> bool {
     match facts.sequential_reads().or_else(|| share_of(facts.tally(Side::Write).sequential)) {
-        Some(sequential) => sequential.likely < MOSTLY,
+        Some(sequential) => sequential.value < MOSTLY,
         None => mean.is_none_or(|b| b <= SCATTERED_BYTES),
     }
 }
@@ -126,30 +121,13 @@ fn advice(direct: bool, order_known: bool) -> String {
     advice
 }
 
-/// The waits become shorter by the number of lanes; batches of requests need less CPU time.
-fn saved_time(facts: &Facts<'_>, waiting: impl Fn(&Entry) -> bool, depth: f64, lanes: Range) -> SavedTime {
-    let waits_ns = facts.account.sum(&waiting).wall_ns;
-    let saved = |lanes: f64| 1.0 - depth / lanes.max(depth);
-    // Several requests at a time are handed to the driver together and their completions come together.
+/// The waits, of which this part is left where the device's parallelism is known, and the handing over: several requests at a time
+/// are handed to the driver together, and their completions come together.
+fn removable(facts: &Facts<'_>, waiting: impl Fn(&Entry) -> bool, left: f64) -> Removable {
+    let moves = [Operation::Read, Operation::Write, Operation::Ring, Operation::Aio];
     let handing_over = |e: &Entry| {
-        e.busy
-            && e.class.layer == Layer::Device
-            && matches!(
-                e.class.operation,
-                Operation::Read | Operation::Write | Operation::Ring | Operation::Aio
-            )
-            && !(facts.is_claimed(Side::Write) && e.class.operation == Operation::Write)
+        let claimed = facts.is_claimed(Side::Write) && e.class.operation == Operation::Write;
+        e.busy && e.class.layer == Layer::Device && moves.contains(&e.class.operation) && !claimed
     };
-    let removed = facts
-        .saved_without(|e| f64::from(waiting(e)))
-        .part(Range::new(saved(lanes.low), saved(lanes.likely), saved(lanes.high)))
-        .and(facts.saved_without(|e| f64::from(handing_over(e))).part(Range::new(0.0, 0.6, 0.9)))
-        .0;
-    // At best the CPU time that is left is shared by threads on all CPUs, and what the device takes goes on meanwhile.
-    let cpus = facts.profile.pressure.cpus.max(1) as f64;
-    let busy = facts.account.sum(|e| e.busy);
-    let handed = facts.account.sum(handing_over);
-    let device_ns = waits_ns * (1.0 - saved(lanes.high));
-    let overlapped = facts.account.wall_ns - device_ns.max((busy.wall_ns - 0.9 * handed.wall_ns) / cpus);
-    SavedTime(Range::new(removed.low, removed.likely, removed.high.max(overlapped)))
+    facts.removable(|e| if waiting(e) { 1.0 - left } else { f64::from(handing_over(e)) })
 }

@@ -16,6 +16,12 @@ const MAX_AHEAD: u32 = 1024;
 /// More threads are not started.
 const MAX_LANES: usize = 64;
 
+pub(super) const CHOICES: &[(&str, Sizes)] = &[
+    ("4 in flight", Sizes { depth: Some(4), ..Sizes::USUAL }),
+    ("16", Sizes { depth: Some(16), ..Sizes::USUAL }),
+    ("32", Sizes { depth: Some(32), ..Sizes::USUAL }),
+];
+
 pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let sizes = &run_facts.sizes;
     let reads = |a: &Action| matches!(a.op, Op::Read { .. } | Op::TouchPages);

@@ -3,7 +3,7 @@
 use iowhy_core::layer::Layer;
 
 use super::*;
-use crate::findings::synthetic::{Run, access, looked, model, slow_and_repaired};
+use crate::findings::synthetic::{Run, access, bound_leaves, looked, model, slow_and_repaired};
 
 /// Random reads of 4 KiB with this queue depth.
 fn random(depth: f64) -> Run {
@@ -21,8 +21,8 @@ fn random(depth: f64) -> Run {
 #[test]
 fn random_reads_one_at_a_time_are_named_and_eight_at_a_time_not() {
     let found = slow_and_repaired(FindingId::QueueDepthOne, &random(1.0), &random(8.0));
-    // By hand: four at once leave a quarter of 8 s of waiting and 0.4 of 2 s of handing over: 10 s becomes 2.8 s.
-    assert!((found.gain.unwrap().predicted - 10.0 / 2.8).abs() < 1e-6, "{:?}", found.gain);
+    // By hand: four at once, as measured, leave a quarter of 8 s of waiting.
+    bound_leaves(&found, 0.2);
 }
 
 #[test]
@@ -52,14 +52,12 @@ fn direct_requests_are_not_told_to_read_ahead() {
 }
 
 #[test]
-fn an_unknown_device_widens_the_interval() {
+fn of_an_unknown_device_all_waits_may_go() {
     let found = random(1.0).findings().remove(0);
     assert!(found.sentence.contains("could serve several"), "measured: {found:?}");
-    let known = found.gain.unwrap();
     let mut run = random(1.0);
     run.model = None;
     let found = run.findings().remove(0);
     assert!(!found.sentence.contains("several"), "nobody measured it: {found:?}");
-    let unknown = found.gain.unwrap();
-    assert!(unknown.low < known.low && unknown.high > known.high);
+    assert_eq!(found.gain_rest_unchanged, None, "10 of 10 s");
 }

@@ -9,8 +9,6 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::facts::{PAGE_BYTES, Side};
-use super::gain::SavedTime;
-use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
@@ -34,9 +32,6 @@ const FAULT_AROUND_BYTES: f64 = 131_072.0;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
 
-/// Of a request of this many bytes most of the time is transfer, whatever the device.
-const MOSTLY_TRANSFER: f64 = 524_288.0;
-
 /// What was needed of the device.
 struct Need {
     /// At the most.
@@ -54,8 +49,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // Records that are read in parts follow each other within a record. What was fetched beside what was asked for
     // tells more than the order of the calls, from half as much again.
     let wasteful = match facts.sequential_reads() {
-        Some(s) if !by_mapping && s.likely >= IN_ORDER => return None,
-        Some(s) if !by_mapping && s.likely >= MOSTLY => 1.5 * WASTEFUL,
+        Some(s) if !by_mapping && s.value >= IN_ORDER => return None,
+        Some(s) if !by_mapping && s.value >= MOSTLY => 1.5 * WASTEFUL,
         _ => WASTEFUL,
     };
     // The order of the faults counts for mapped files, and not that of the few calls beside them.
@@ -64,44 +59,25 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let factor = fetched / need.bytes.max(PAGE_BYTES);
     let wasted = 1.0 - 1.0 / factor;
 
-    let mean = facts.device_read_bytes_mean().unwrap_or(131_072.0);
     let waiting = |e: &Entry| e.class.operation == need.operation && e.class.wait == Some(Wait::DeviceRead);
     let inserting = |e: &Entry| {
         e.busy && e.class.operation == need.operation && matches!(e.class.layer, Layer::Cache | Layer::Block)
     };
-    // As many requests as before, each smaller: what its time depends on its size.
-    let smaller = match facts.model {
-        Some(_) => {
-            let growth = facts.service_growth((mean / factor).max(PAGE_BYTES), mean);
-            let saved = |g: f64| 1.0 - 1.0 / g.max(1.0);
-            Range::new(saved(growth.low), saved(growth.likely), saved(growth.high))
-        }
-        // A request of a megabyte is mostly transfer on any device; of one of some pages it is not known.
-        None if mean >= MOSTLY_TRANSFER => Range::new(0.2, 0.8, 0.99),
-        None => Range::new(0.1, 0.4, 0.95),
-    };
-    // What is needed is known at the most; it may be as little as a page for each request that was waited for.
+    // What is needed is known at the most; it may be as little as a page for each request that was waited for. As many requests as
+    // before, each smaller, take at least the time of their bytes.
     let least = need.least.min(need.bytes).max(PAGE_BYTES);
     let most_wasted = (1.0 - least / fetched).max(wasted);
-    let at_most = |r: Range| {
-        Range::new(r.low.min(wasted), r.likely.min((wasted + most_wasted) / 2.0), r.high.min(most_wasted))
-    };
-    let saved_time: SavedTime = facts.saved_without(|e| f64::from(waiting(e))).part(at_most(smaller)).and(
-        facts.saved_without(|e| f64::from(inserting(e))).part(Range::new(0.5, 0.9, 1.0)).part(Range::new(
-            wasted,
-            (wasted + most_wasted) / 2.0,
-            most_wasted,
-        )),
-    );
+    let removable = facts.removable(|e| most_wasted * f64::from(waiting(e) || inserting(e)));
     let cost = facts.account.sum(|e| waiting(e) || inserting(e));
     let mut evidence = vec![
         format!("the device read {}, {}", say::bytes(fetched), need.words),
-        format!("its read requests are {} on average", say::bytes(mean)),
         format!(
             "waiting for them and inserting their pages into the cache takes {} of wall time",
             say::percent(facts.wall_share(cost.wall_ns))
         ),
     ];
+    let mean = facts.device_read_bytes_mean();
+    evidence.extend(mean.map(|mean| format!("its read requests are {} on average", say::bytes(mean))));
     evidence.extend(
         facts
             .sequential_reads()
@@ -111,7 +87,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::ReadaheadWaste,
         cost_ns: cost.wall_ns * wasted,
-        saved_time: Some(saved_time),
+        removable: Some(removable),
         sentence: format!("The device reads {factor:.1} times the bytes needed: read-ahead on random access"),
         evidence,
         advice: advice(need.operation).into(),

@@ -61,7 +61,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::RemoteMetadata,
         cost_ns: sum.wall_ns,
-        saved_time: None,
+        removable: None,
         sentence: format!(
             "Looking up names and attributes on {} takes {} of wall time: each look-up waits for the server",
             served::place(mount),

@@ -36,7 +36,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::ServerBound,
         cost_ns: sum.wall_ns,
-        saved_time: None,
+        removable: None,
         sentence: format!(
             "Waits for the server of {} take {} of wall time",
             served::place(mount),

@@ -7,15 +7,14 @@ mod repair_tests;
 #[cfg(test)]
 mod tests;
 
+use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
-use iowhy_core::model::Part;
 
-use super::facts::{PAGE_BYTES, Side, Tally, share_of};
-use super::gain::SavedTime;
-use super::range::Range;
+use super::facts::{PAGE_BYTES, Side, share_of};
+use super::removable::Removable;
 use super::report::Draft;
-use super::{Facts, Repairs, Rule, WORTH_SAVING, loops, say};
+use super::{Facts, Repairs, Rule, loops, say};
 use crate::account::{Entry, Sum};
 use crate::classify::{Operation, Wait};
 
@@ -24,11 +23,9 @@ pub(super) const RULE: Rule = Rule {
     claim: "many calls for few bytes: the calls are the cost",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },
+    repairs: Repairs { others: repair::others, choices: repair::CHOICES, ..Repairs::one(repair::repaired) },
 };
 
-/// What a repaired program asks for in one call.
-const REPAIRED_BYTES: f64 = 65_536.0;
 /// Requests of more than this are not called small.
 const SMALL_BYTES: f64 = 16_384.0;
 /// Direct I/O is the habit of the program from this share of its calls on.
@@ -40,22 +37,70 @@ const TINY_BYTES: f64 = 1024.0;
 /// One side of the traffic.
 struct Finds {
     cost_ns: f64,
-    saved_time: SavedTime,
     evidence: Vec<String>,
     calls: f64,
     mean: f64,
     side: Side,
-    /// CPU time of the calls beside the copy.
-    busy_ns: f64,
-    /// Part of the calls that can be merged.
-    removed_share: Range,
+    /// Part of the calls that follow each other; all where that is not known, or there is no order.
+    mergeable: f64,
+    mergeable_at_most: f64,
+    order_known: bool,
+    /// Part of them whose size the program chooses.
+    sizable: f64,
+    /// Part of the entries into the kernel that are these calls'.
+    entry_part: f64,
     direct: bool,
+}
+
+impl Finds {
+    /// The part of an entry that goes if this part of the calls is merged.
+    fn part(&self, e: &Entry, mergeable: f64) -> f64 {
+        if is_entering(e) {
+            mergeable * self.sizable * self.entry_part
+        } else if self.is_per_call(e) {
+            let of_page = !self.direct && e.class.layer == Layer::Cache;
+            // Each call looks its page up: of a page that takes several calls, one look-up stays.
+            mergeable * self.sizable * if of_page { (1.0 - self.mean / PAGE_BYTES).max(0.0) } else { 1.0 }
+        } else if self.waits(e) && self.order_known {
+            // Only requests that follow each other become one request of the device.
+            mergeable
+        } else {
+            0.0
+        }
+    }
+
+    /// Whether the time of an entry on a CPU is paid per call. With O_DIRECT that is all but the copy.
+    fn is_per_call(&self, e: &Entry) -> bool {
+        let layer = e.class.layer;
+        let per_call = matches!(layer, Layer::Call | Layer::Filesystem | Layer::Cache)
+            || (self.direct && layer != Layer::Copy)
+            || (self.mean <= TINY_BYTES && matches!(layer, Layer::Unexplained | Layer::Elsewhere));
+        e.busy && e.class.operation == self.side.operation() && per_call
+    }
+
+    /// The part of an entry that is copying of less than a page.
+    fn copying(&self, e: &Entry) -> f64 {
+        let copies = e.busy && e.class.operation == self.side.operation() && e.class.layer == Layer::Copy;
+        if copies && self.mean <= PAGE_BYTES { self.sizable } else { 0.0 }
+    }
+
+    /// Whether an entry is a wait for the device of a direct request.
+    fn waits(&self, e: &Entry) -> bool {
+        self.direct
+            && e.class.operation == self.side.operation()
+            && matches!(e.class.wait, Some(Wait::DeviceRead | Wait::DeviceWrite))
+    }
+}
+
+/// Entering and leaving the kernel is often seen before it is known which call it is: each call has the same part.
+fn is_entering(e: &Entry) -> bool {
+    e.busy && e.class.operation == Operation::Unknown && e.class.layer == Layer::Call
 }
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let sides = Side::BOTH.into_iter().filter(|side| !facts.is_claimed(*side));
     let sides: Vec<Finds> = sides.filter_map(|side| one_side(facts, side)).collect();
-    let worst = sides.iter().max_by(|a, b| a.saved_time.0.likely.total_cmp(&b.saved_time.0.likely))?;
+    let worst = sides.iter().max_by(|a, b| a.cost_ns.total_cmp(&b.cost_ns))?;
     let sentence = format!(
         "{} {} of {} each: the calls are the cost, not the bytes",
         say::count(worst.calls),
@@ -79,25 +124,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
              buffering=1 << 20), Java new BufferedOutputStream(out, 1 << 16)."
         }
     };
-    let mut evidence: Vec<String> = sides.iter().flat_map(|s| s.evidence.iter().cloned()).collect();
-    let around = around_the_calls(facts, &sides);
-    if facts.wall_share(around.0.likely) >= WORTH_SAVING {
-        evidence.push(format!(
-            "the program's own code takes only {} per call, so the loop around the calls goes with them: {} of \
-             wall time in the gain",
-            say::time(loops::own_ns(facts) / sides.iter().map(|s| s.calls).sum::<f64>().max(1.0)),
-            say::percent(facts.wall_share(around.0.likely))
-        ));
-    }
-    // The parts rest on the same samples: their upper ends cannot all be true. The bytes stay, in fewer calls.
-    let left = sides.iter().map(|s| s.mean).fold(f64::INFINITY, f64::min) / REPAIRED_BYTES;
-    let most = facts.account.wall_ns * (1.0 - left).max(0.0);
-    let sum =
-        |part: fn(&Finds) -> SavedTime| sides.iter().map(part).fold(SavedTime::default(), SavedTime::and);
+    let evidence: Vec<String> = sides.iter().flat_map(|s| s.evidence.iter().cloned()).collect();
     Draft {
         id: FindingId::SmallRequests,
         cost_ns: sides.iter().map(|s| s.cost_ns).sum(),
-        saved_time: Some(SavedTime(sum(|s| s.saved_time).and(around).0.at_most(most))),
+        removable: Some(removable(facts, &sides)),
         sentence,
         evidence,
         advice: advice.to_owned(),
@@ -105,66 +136,58 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     .finding(facts)
 }
 
-/// What goes with the calls though it is outside of them. Each call that is merged spares its turn.
-fn around_the_calls(facts: &Facts<'_>, sides: &[Finds]) -> SavedTime {
+/// The calls that can be merged, and the samples in the functions of calls.
+fn removable(facts: &Facts<'_>, sides: &[Finds]) -> Removable {
+    let within_calls = loops::within_calls(facts);
     let calls: f64 = sides.iter().map(|s| s.calls).sum();
-    let merged =
-        |of: fn(&Range) -> f64| sides.iter().map(|s| s.calls * of(&s.removed_share)).sum::<f64>() / calls;
-    let merged = Range::new(merged(|r| r.low), merged(|r| r.likely), merged(|r| r.high));
-    loops::around(facts, calls, sides.iter().map(|s| s.busy_ns).sum(), merged)
+    let merged = sides.iter().map(|s| s.calls * s.mergeable * s.sizable).sum::<f64>() / calls;
+    let going = |part: fn(&Finds, &Entry) -> f64| {
+        facts.removable(|e| sides.iter().map(|s| part(s, e)).sum::<f64>().max(merged * within_calls(e)))
+    };
+    // Copying less than a page costs about the same whatever its size, and may go as well.
+    let most = going(|s, e| s.part(e, s.mergeable_at_most).max(s.mergeable_at_most * s.copying(e)));
+    Removable { most_ns: most.most_ns, ..going(|s, e| s.part(e, s.mergeable)) }
 }
 
 fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
     let (calls, bytes) = (facts.calls(side)?, facts.bytes(side)?);
     let mean = facts.mean_bytes(side)?;
-    let operation = side.operation();
-    if !(1.0..=SMALL_BYTES).contains(&mean) {
+    if !(1.0..=SMALL_BYTES).contains(&mean) || calls < 1.0 {
         return None;
     }
     let tally = facts.tally(side);
-    let direct = facts.direct_share(side) >= MOSTLY;
-    let in_order = order(facts, side, &tally);
-    // Most small requests of unknown order are sequential.
-    let mergeable = in_order.unwrap_or(Range::new(0.3, 0.8, 1.0));
-    // The size of calls on pipes, sockets and terminals depends on the other end; on /dev/null it does not.
-    let storage = facts.sizable_part(side).map_or(Range::new(0.5, 1.0, 1.0), Range::exact);
-
-    let per_call =
-        |e: &Entry| e.busy && e.class.operation == operation && is_per_call(e.class.layer, direct, mean);
-    // Entering and leaving the kernel is often seen before it is known which call it is: each call has the same part.
-    let entry_part = facts.part_of_calls(side).unwrap_or(0.0);
-    let entering =
-        |e: &Entry| e.busy && e.class.operation == Operation::Unknown && e.class.layer == Layer::Call;
-    let own = facts.account.sum(per_call);
-    let entries = facts.account.sum(entering);
+    let in_order = share_of(tally.sequential);
+    let no_order = tally.calls == 0 && facts.sizable_part(side).is_some_and(|p| p > 0.5);
+    let mut finds = Finds {
+        cost_ns: 0.0,
+        evidence: Vec::new(),
+        calls,
+        mean,
+        side,
+        mergeable: in_order.map_or(1.0, |s| s.value),
+        mergeable_at_most: in_order.map_or(1.0, |s| s.high),
+        order_known: in_order.is_some() || no_order,
+        // The size of calls on pipes, sockets and terminals depends on the other end; on /dev/null it does not.
+        sizable: facts.sizable_part(side).unwrap_or(1.0),
+        entry_part: facts.part_of_calls(side).unwrap_or(0.0),
+        direct: facts.direct_share(side) >= MOSTLY,
+    };
+    let own = facts.account.sum(|e| finds.is_per_call(e));
+    let entries = facts.account.sum(is_entering);
     let busy = Sum {
-        time_ns: own.time_ns + entry_part * entries.time_ns,
-        wall_ns: own.wall_ns + entry_part * entries.wall_ns,
-        events: own.events,
+        time_ns: own.time_ns + finds.entry_part * entries.time_ns,
+        wall_ns: own.wall_ns + finds.entry_part * entries.wall_ns,
         ..Sum::default()
     };
-    if busy.wall_ns <= 0.0 || calls < 1.0 {
+    let waits = facts.account.sum(|e| finds.waits(e));
+    // No sample of the clock need have met calls that wait nearly all the time.
+    if busy.wall_ns + waits.wall_ns <= 0.0 {
         return None;
     }
-    let fraction = fraction(facts, side, direct, busy.time_ns, calls, bytes);
-    let saved_cpu = facts
-        .saved_without(|e| if entering(e) { entry_part } else { f64::from(per_call(e)) })
-        .part(fraction)
-        .part(mergeable)
-        .part(storage);
-    let device = |e: &Entry| {
-        direct
-            && e.class.operation == operation
-            && matches!(e.class.wait, Some(Wait::DeviceRead | Wait::DeviceWrite))
-    };
-    let waits = facts.account.sum(device);
-    let saved_waits = facts
-        .saved_without(|e| f64::from(device(e)))
-        .part(facts.saved_by_larger(mean, REPAIRED_BYTES))
-        .part(if in_order.is_some() { mergeable } else { Range::default() });
-
+    let part = |e: &Entry| finds.part(e, finds.mergeable);
+    finds.cost_ns = facts.account.entries.iter().map(|e| part(e) * e.wall_ns).sum();
     let noun = side.noun();
-    let mut evidence = vec![
+    finds.evidence = vec![
         format!(
             "{} {noun} moved {}; a call costs {} of CPU excluding the copy, {} of wall time in total",
             say::count(calls),
@@ -172,76 +195,24 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
             say::time(busy.time_ns / calls),
             say::percent(facts.wall_share(busy.wall_ns))
         ),
-        order_in_words(side, &tally, in_order),
+        order_in_words(side, in_order, no_order),
     ];
     if waits.wall_ns > 0.0 {
-        evidence.push(format!(
+        finds.evidence.push(format!(
             "they bypass the cache (O_DIRECT) and wait for the device: {} of wall time",
             say::percent(facts.wall_share(waits.wall_ns))
         ));
     }
-    Some(Finds {
-        cost_ns: busy.wall_ns + waits.wall_ns,
-        saved_time: saved_cpu.and(saved_waits),
-        evidence,
-        calls,
-        mean,
-        side,
-        busy_ns: busy.time_ns,
-        removed_share: fraction.times(mergeable).times(storage),
-        direct,
-    })
+    Some(finds)
 }
 
-/// The part of the CPU time of `calls` that goes when they become calls of [`REPAIRED_BYTES`]. What is paid for each
-/// page stays: `bytes / page * p`; and the rest of each call is paid by the fewer calls. `p` is the model's for cached
-/// reads, else 10 to 150 ns for a page that is looked up and 100 to 1500 ns for one that is made dirty.
-fn fraction(facts: &Facts<'_>, side: Side, direct: bool, busy_ns: f64, calls: f64, bytes: f64) -> Range {
-    let page = facts.model.map_or(PAGE_BYTES, |m| m.page_bytes.max(1) as f64);
-    let known = facts.model.filter(|_| side == Side::Read && !direct).map(|m| {
-        let from_device = facts.profile.io.device_read_bytes.unwrap_or(0) as f64 / bytes.max(1.0);
-        m.cost(Layer::Cache).per_page_ns + m.part(Part::Insert).per_page_ns * from_device.min(1.0)
-    });
-    let per_page = match (known, side) {
-        (Some(p), _) => Range::new(p * 0.7, p, p * 1.5),
-        (None, Side::Read) => Range::new(10.0, 40.0, 150.0),
-        (None, Side::Write) => Range::new(100.0, 400.0, 1500.0),
-    };
-    let touched = bytes.max(1.0) / calls.max(1.0) / page;
-    // A device such as /dev/null has no pages; and no page costs more than the calls that touch it were seen to.
-    let no_pages = facts.tally(side).calls == 0 && facts.sizable_part(side).is_some_and(|p| p > 0.5);
-    let per_page = if no_pages { Range::default() } else { per_page };
-    let left = |p: f64| {
-        let p = p.min(busy_ns / calls.max(1.0) / touched.max(1.0));
-        let pages_ns = (bytes / page * p).min(busy_ns);
-        let call_ns = (busy_ns / calls.max(1.0) - p * touched.max(1.0)).max(0.0);
-        ((pages_ns + call_ns * bytes / REPAIRED_BYTES) / busy_ns.max(1.0)).min(1.0)
-    };
-    Range::new(left(per_page.low), left(per_page.likely), left(per_page.high)).rest()
-}
-
-fn order_in_words(side: Side, tally: &Tally, in_order: Option<Range>) -> String {
+fn order_in_words(side: Side, in_order: Option<Estimate>, no_order: bool) -> String {
     let noun = side.noun();
     match in_order {
-        Some(_) if tally.calls == 0 => {
-            format!("the {noun} go to a device without an order, such as /dev/null")
-        }
         Some(share) => {
-            format!("{} of the sampled {noun} (n = {}) are sequential", say::share(share), tally.sequential.n)
+            format!("{} of the sampled {noun} (n = {}) are sequential", say::share(share), share.n)
         }
-        None => format!("the order of the {noun} is unknown; the interval of the gain covers both cases"),
+        None if no_order => format!("the {noun} go to a device without an order, such as /dev/null"),
+        None => format!("the order of the {noun} is unknown: they may not be sequential"),
     }
-}
-
-/// The sequential share; all of the calls on /dev/null and the like, which have no order.
-fn order(facts: &Facts<'_>, side: Side, tally: &Tally) -> Option<Range> {
-    let no_order = tally.calls == 0 && facts.sizable_part(side).is_some_and(|p| p > 0.5);
-    share_of(tally.sequential).or_else(|| no_order.then_some(Range::exact(1.0)))
-}
-
-/// Whether the CPU time of a layer is paid per call. With O_DIRECT that is all but the copy.
-fn is_per_call(layer: Layer, direct: bool, mean_bytes: f64) -> bool {
-    matches!(layer, Layer::Call | Layer::Filesystem | Layer::Cache)
-        || (direct && layer != Layer::Copy)
-        || (mean_bytes <= TINY_BYTES && matches!(layer, Layer::Unexplained | Layer::Elsewhere))
 }

@@ -13,6 +13,12 @@ const PAGE: u64 = 4096;
 /// A pass of so many buffers may leave a part of one out.
 const MANY: u64 = 4;
 
+pub(super) const CHOICES: &[(&str, Sizes)] = &[
+    ("16 KiB", Sizes { request_bytes: 16 << 10, ..Sizes::USUAL }),
+    ("64 KiB", Sizes { request_bytes: 64 << 10, ..Sizes::USUAL }),
+    ("1 MiB", Sizes { request_bytes: 1 << 20, ..Sizes::USUAL }),
+];
+
 pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     merged(plan, &run_facts.sizes)
 }

@@ -11,7 +11,6 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::SampledShare;
 
 use super::facts::{PAGE_BYTES, Side, Tally, share_of};
-use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, loops, say};
 use crate::account::Entry;
@@ -36,7 +35,7 @@ const LARGEST_BUFFER: f64 = 131_072.0;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let (tally, part) = sought(facts);
-    let after_seek = share_of(tally.after_seek).filter(|s| s.likely >= MOSTLY)?;
+    let after_seek = share_of(tally.after_seek).filter(|s| s.value >= MOSTLY)?;
     let mean = (tally.calls > 0).then(|| tally.bytes as f64 / tally.calls as f64)?;
     // A library reads its whole buffer. Reads at the end of a file are shorter, so the mean is a little less.
     let whole_buffer = (0.9 * PAGE_BYTES..=1.05 * LARGEST_BUFFER).contains(&mean);
@@ -45,8 +44,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // The run cannot have read more distinct bytes of a file than it holds.
     let beyond = facts.reads_beyond_sizes();
     let by_bytes = by_marks.max(beyond);
-    let repeated = Range::new(seen.low.max(beyond), seen.likely.max(beyond), seen.high.max(beyond));
-    if !whole_buffer || repeated.likely < REPEATED || by_bytes < REPEATED {
+    let repeated = seen.value.max(beyond);
+    if !whole_buffer || repeated < REPEATED || by_bytes < REPEATED {
         return None;
     }
     let reading = |e: &Entry| e.wall_ns > 0.0 && e.class.operation == Operation::Read;
@@ -54,16 +53,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let (reads, seeks) = (facts.account.sum(reading), facts.account.sum(seeking));
     // A seek within the buffer needs no call. Reads whose bytes were there already are spared; of the others a read of
     // the record alone spares most of the copy.
-    let saved_time = facts
-        .saved_without(|e| f64::from(reading(e)))
-        .part(Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.999))
-        .part(after_seek)
-        .part(Range::exact(part))
-        .and(facts.saved_without(|e| f64::from(seeking(e))).part(Range::new(0.5, 0.95, 1.0)));
-    let calls = facts.all_calls().unwrap_or(0.0);
-    let removed_share = Range::new(0.5 * repeated.low, by_bytes.max(repeated.likely), 0.999);
-    let saved_time =
-        saved_time.and(loops::around(facts, calls, part * reads.time_ns + seeks.time_ns, removed_share));
+    let within_calls = loops::within_calls(facts);
+    let removable =
+        facts.removable(|e| if reading(e) { part } else { within_calls(e).max(f64::from(seeking(e))) });
     let mut evidence = vec![
         format!(
             "{} of the reads (n = {}) follow an lseek directly, {} on average",
@@ -96,10 +88,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::StdioSeek,
         cost_ns: part * reads.wall_ns + seeks.wall_ns,
-        saved_time: Some(saved_time),
+        removable: Some(removable),
         sentence: format!(
             "Each seek discards the library's buffer: {} of the reads fetch the same bytes again, {} at a time",
-            say::percent(repeated.likely),
+            say::percent(repeated),
             say::bytes(mean)
         ),
         evidence,
@@ -118,7 +110,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 /// requests differ.
 fn sought(facts: &Facts<'_>) -> (Tally, f64) {
     let all = facts.tally(Side::Read);
-    let mostly = |looked: SampledShare| share_of(looked).is_some_and(|s| s.likely >= MOSTLY);
+    let mostly = |looked: SampledShare| share_of(looked).is_some_and(|s| s.value >= MOSTLY);
     if mostly(all.after_seek) {
         return (all, 1.0);
     }

@@ -10,9 +10,8 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
-use super::facts::{Side, share_of};
-use super::gain::SavedTime;
-use super::range::Range;
+use super::facts::{Side, Syncs, share_of};
+use super::removable::Removable;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, WORTH_SAVING, loops, say};
 use crate::account::{Entry, Sum};
@@ -23,21 +22,15 @@ pub(super) const RULE: Rule = Rule {
     claim: "each record is made durable separately",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repair::repaired),
+    repairs: Repairs { choices: repair::CHOICES, ..Repairs::one(repair::repaired) },
 };
 
 /// More writes than this for one sync are a batch already.
 const BATCHED: f64 = 32.0;
 /// More bytes than this for one sync are a batch already: their transfer takes longer than making them durable.
 const BATCHED_BYTES: f64 = 1_048_576.0;
-/// Below this, writing a batch back takes hardly longer than writing one record back.
-const SMALL_WRITEBACK_BYTES: f64 = 65_536.0;
 /// Fewer syncs than this may belong to the start and the end of a program.
 const HABIT: f64 = 20.0;
-/// Records of up to this many bytes share a page with others.
-const SHARED_PAGE_BYTES: f64 = 2048.0;
-/// What goes at the most: a batch of a thousand records.
-const BATCH: f64 = 0.999;
 /// Writes on descriptors with O_SYNC or O_DSYNC are the habit from this share on.
 const MOSTLY: f64 = 0.5;
 /// Where the journal takes this part, fdatasync is worth mentioning.
@@ -90,7 +83,7 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns,
-        saved_time: None,
+        removable: None,
         sentence: format!(
             "About one cache flush of {} per write: records seem to be made durable one at a time",
             device.name
@@ -113,28 +106,27 @@ fn by_counters(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// What else goes with each transaction: a journal that is created and taken away around each sync, with the writes and
-/// reads of it. The part of these that a batch spares; `None` where no names are taken away about as often as data is made
-/// durable. A new file for each record is another matter: its name stays.
-fn with_each_transaction(facts: &Facts<'_>, syncs: f64) -> Option<SavedTime> {
+/// reads of it. `None` where no names are taken away about as often as data is made durable. A new file for each record is
+/// another matter: its name stays.
+fn with_each_transaction(facts: &Facts<'_>, syncs: f64) -> Option<fn(&Entry) -> bool> {
     const OFTEN: f64 = 0.2;
     const ENOUGH: f64 = 20.0;
-    let removed = facts.counted_calls(&["unlink", "unlinkat", "ftruncate"])?;
-    if syncs < ENOUGH || removed < OFTEN * syncs {
-        return None;
-    }
-    let names = |e: &Entry| {
+    fn names(e: &Entry) -> bool {
         matches!(
             e.class.operation,
             Operation::Names | Operation::Open | Operation::Close | Operation::Stat | Operation::Descriptor
         ) && e.wall_ns > 0.0
-    };
-    let transfer = |e: &Entry| {
+    }
+    fn transfer(e: &Entry) -> bool {
         matches!(e.class.operation, Operation::Read | Operation::Write)
             && e.wall_ns > 0.0
             && e.class.layer != Layer::Copy
-    };
-    let of_names = facts.saved_without(|e| f64::from(names(e))).part(Range::new(0.0, 0.9, BATCH));
-    Some(of_names.and(facts.saved_without(|e| f64::from(transfer(e))).part(Range::new(0.0, 0.8, BATCH))))
+    }
+    let removed = facts.counted_calls(&["unlink", "unlinkat", "ftruncate"])?;
+    if syncs < ENOUGH || removed < OFTEN * syncs {
+        return None;
+    }
+    Some(|e| names(e) || transfer(e))
 }
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
@@ -149,14 +141,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let split = Split::new(facts, &habit);
-    let around = if habit.within_writes { None } else { with_each_transaction(facts, habit.syncs.likely) };
+    let around = if habit.within_writes { None } else { with_each_transaction(facts, habit.syncs) };
     Draft {
         id: FindingId::SyncPerWrite,
         cost_ns: habit.time.wall_ns,
-        saved_time: Some(saved_time(facts, &habit, &split, around)),
+        removable: Some(removable(facts, &habit, around)),
         sentence: sentence(facts, &habit),
         evidence: evidence(facts, &habit, &split, around),
-        advice: advice(facts, habit.within_writes, &split, habit.syncs.likely),
+        advice: advice(facts, habit.within_writes, &split, habit.syncs),
     }
     .finding(facts)
 }
@@ -171,8 +163,8 @@ fn sentence(facts: &Facts<'_>, habit: &Habit) -> String {
     }
     format!(
         "{} made durable separately: {} {}s take {share} of wall time",
-        subject(habit.counted_writes, habit.writes() / habit.syncs.likely),
-        say::count(habit.syncs.likely),
+        subject(habit.counted_writes, habit.writes() / habit.syncs),
+        say::count(habit.syncs),
         habit.call(),
     )
 }
@@ -183,10 +175,10 @@ struct Habit {
     opened: Option<f64>,
     /// Whether the writes themselves wait for durability.
     within_writes: bool,
-    counted: Option<Range>,
+    counted: Option<Syncs>,
     counted_writes: Option<f64>,
     /// Syncs and synchronous writes.
-    syncs: Range,
+    syncs: f64,
     bytes_each: Option<f64>,
     /// The time of the calls that wait for durability.
     time: Sum,
@@ -194,7 +186,7 @@ struct Habit {
 
 impl Habit {
     fn seen(facts: &Facts<'_>) -> Habit {
-        let opened = share_of(facts.tally(Side::Write).synchronous).map(|s| s.likely);
+        let opened = share_of(facts.tally(Side::Write).synchronous).map(|s| s.value);
         let synchronous = opened.unwrap_or_else(|| f64::from(flushes_within_writes(facts)));
         let within_writes = synchronous >= MOSTLY;
         let counted = facts.syncs();
@@ -202,11 +194,11 @@ impl Habit {
         let storage = facts.calls_are_counted_by_file(Side::Write).then(|| facts.tally(Side::Write));
         let counted_writes = storage.map(|s| s.calls as f64).or_else(|| facts.calls(Side::Write));
         let syncs = match counted {
-            Some(syncs) if !within_writes => syncs,
+            Some(syncs) if !within_writes => syncs.number,
             other => {
                 let inside = storage.map(|s| s.synchronous.hits as f64);
                 let writes = inside.unwrap_or_else(|| synchronous * counted_writes.unwrap_or(0.0));
-                Range::exact(other.map_or(0.0, |s| s.likely) + writes)
+                other.map_or(0.0, |s| s.number) + writes
             }
         };
         let bytes = storage.map(|s| s.bytes as f64).or_else(|| facts.bytes(Side::Write));
@@ -216,19 +208,19 @@ impl Habit {
             counted,
             counted_writes,
             syncs,
-            bytes_each: bytes.map(|bytes| bytes / syncs.likely),
+            bytes_each: bytes.map(|bytes| bytes / syncs),
             time: facts.account.sum(|e| makes_durable(e, within_writes)),
         }
     }
 
     /// A few syncs are no habit, unless they are what the run does; and large batches are none.
     fn is_one(&self, facts: &Facts<'_>) -> bool {
-        if self.time.wall_ns <= 0.0 || self.syncs.likely < 2.0 {
+        if self.time.wall_ns <= 0.0 || self.syncs < 2.0 {
             return false;
         }
-        let often = self.syncs.low >= HABIT || self.time.wall_ns >= MOSTLY * facts.account.wall_ns;
+        let often = self.syncs >= HABIT || self.time.wall_ns >= MOSTLY * facts.account.wall_ns;
         let large = self.bytes_each.is_some_and(|bytes| bytes >= BATCHED_BYTES);
-        often && self.writes() / self.syncs.likely <= BATCHED && !large
+        often && self.writes() / self.syncs <= BATCHED && !large
     }
 
     fn writes(&self) -> f64 {
@@ -237,7 +229,7 @@ impl Habit {
 
     /// Whether each sync was counted. Else their number is inferred from sleeps, and is not printed.
     fn is_counted(&self) -> bool {
-        self.syncs.low == self.syncs.high
+        self.within_writes || self.counted.is_some_and(|syncs| syncs.counted)
     }
 
     /// The call that waits, in words.
@@ -256,21 +248,26 @@ fn makes_durable(e: &Entry, within_writes: bool) -> bool {
     }
 }
 
-fn saved_time(facts: &Facts<'_>, habit: &Habit, split: &Split, around: Option<SavedTime>) -> SavedTime {
-    let syncs = facts.saved_without(|e| f64::from(makes_durable(e, habit.within_writes)));
-    let saved = batched(syncs, split.data, habit.bytes_each);
-    let saved = around.map_or(saved, |around| saved.and(around));
-    // The loop asks for durability half of the time; and after each sleep it begins with cold caches.
-    let calls = habit.writes() + if habit.within_writes { 0.0 } else { habit.syncs.likely };
-    saved.and(loops::around(facts, calls, habit.time.time_ns, Range::new(0.0, 0.5, 0.9)))
+/// The syncs, what goes with each transaction, and the samples in the functions of calls.
+fn removable(facts: &Facts<'_>, habit: &Habit, around: Option<fn(&Entry) -> bool>) -> Removable {
+    let within_calls = loops::within_calls(facts);
+    facts.removable(|e| {
+        let goes = makes_durable(e, habit.within_writes) || around.is_some_and(|around| around(e));
+        within_calls(e).max(f64::from(goes))
+    })
 }
 
-fn evidence(facts: &Facts<'_>, habit: &Habit, split: &Split, around: Option<SavedTime>) -> Vec<String> {
+fn evidence(
+    facts: &Facts<'_>,
+    habit: &Habit,
+    split: &Split,
+    around: Option<fn(&Entry) -> bool>,
+) -> Vec<String> {
     let (call, syncs) = (habit.call(), habit.syncs);
     let mut evidence = if habit.is_counted() {
         vec![
-            writes_in_words(call, syncs.likely, habit.counted_writes.zip(habit.bytes_each)),
-            format!("a {call} takes {}: {}", say::time(habit.time.time_ns / syncs.likely), split.words()),
+            writes_in_words(call, syncs, habit.counted_writes.zip(habit.bytes_each)),
+            format!("a {call} takes {}: {}", say::time(habit.time.time_ns / syncs), split.words()),
         ]
     } else {
         vec![format!("their time: {}; they were not counted", split.words())]
@@ -283,8 +280,8 @@ fn evidence(facts: &Facts<'_>, habit: &Habit, split: &Split, around: Option<Save
     }
     if let Some(around) = around {
         evidence.push(format!(
-            "each transaction also creates, truncates or removes files: {} of wall time in the gain",
-            say::percent(facts.wall_share(around.0.likely))
+            "each transaction also creates, truncates or removes files: {} of wall time with their reads and writes",
+            say::percent(facts.wall_share(facts.account.sum(around).wall_ns))
         ));
     }
     evidence
@@ -360,19 +357,6 @@ fn advice(facts: &Facts<'_>, within_writes: bool, split: &Split, syncs: f64) -> 
     advice
 }
 
-/// How much of the write-back a batch saves.
-fn data_part(bytes_each: Option<f64>) -> Range {
-    match bytes_each {
-        // Several records share a page: a batch of a hundred is written back in about the time of one.
-        Some(bytes) if bytes <= SHARED_PAGE_BYTES => Range::new(0.45, 0.97, BATCH),
-        // One request whatever it carries: batching saves at least half of it.
-        Some(bytes) if bytes <= SMALL_WRITEBACK_BYTES => Range::new(0.45, 0.9, BATCH),
-        // Many bytes take as long as before.
-        Some(_) => Range::new(0.0, 0.1, 0.5),
-        None => Range::new(0.0, 0.5, BATCH),
-    }
-}
-
 /// What the sentence says about the writes of a sync.
 fn subject(writes: Option<f64>, writes_each: f64) -> String {
     match writes {
@@ -381,13 +365,6 @@ fn subject(writes: Option<f64>, writes_each: f64) -> String {
         // Fewer writes than syncs (mapped memory), or an unknown number.
         _ => "Each small change is".to_owned(),
     }
-}
-
-/// Time saved by larger batches: flushes and commits go with the syncs, of the data write-back a part.
-fn batched(syncs: SavedTime, data_of_cost: f64, bytes_each: Option<f64>) -> SavedTime {
-    syncs
-        .part(Range::new(0.9, 0.99, BATCH).times(Range::exact(1.0 - data_of_cost)))
-        .and(syncs.part(data_part(bytes_each).times(Range::exact(data_of_cost))))
 }
 
 fn writes_in_words(call: &str, syncs: f64, writes: Option<(f64, f64)>) -> String {

@@ -7,6 +7,12 @@ use iowhy_core::replay::{Action, Op, Plan};
 
 use crate::repair::{Repaired, RunFacts, Sizes, done, each};
 
+pub(super) const CHOICES: &[(&str, Sizes)] = &[
+    ("10 records", Sizes { batch: 10, ..Sizes::USUAL }),
+    ("100", Sizes { batch: 100, ..Sizes::USUAL }),
+    ("1,000", Sizes { batch: 1000, ..Sizes::USUAL }),
+];
+
 pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let sizes = &run_facts.sizes;
     let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);

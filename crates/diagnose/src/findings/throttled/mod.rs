@@ -9,9 +9,8 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::DeviceUse;
 
-use super::range::Range;
 use super::report::Draft;
-use super::{Facts, Repairs, Rule, SavedTime, say};
+use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::Wait;
 
@@ -42,26 +41,20 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // Where the limit itself was not seen, it shows: threads wait much longer than the device takes, which is idle.
     let held = held_back(facts);
     // A limited request that read-ahead or write-back sent waits in the queue, and the thread for its page.
-    let idle_device = facts.device_busy_share().is_some_and(|b| b < BUSY);
-    let for_pages =
-        |e: &Entry| (!limits.is_empty() && idle_device && page_wait(e)) || (held && request_wait(e));
+    let busy = busy_share(facts);
+    let holds = !limits.is_empty() && busy.is_some_and(|b| b < BUSY);
+    let for_pages = |e: &Entry| (holds && page_wait(e)) || (held && request_wait(e));
+    // A queue that others fill is not what limits.
+    let own_part = if limits.is_empty() { 1.0 - facts.others_part_of_queue() } else { 1.0 };
     let (block, pages) = (facts.account.sum(at_block), facts.account.sum(for_pages));
-    let of_block = if limits.is_empty() { Range::new(0.1, 0.4, 0.9) } else { Range::new(0.4, 0.93, 1.0) };
-    let mut saved_time = facts.saved_without_others(|e| f64::from(at_block(e))).part(of_block);
-    let idle_part = facts.device_busy_share().map_or(0.0, |b| 1.0 - b);
-    saved_time = saved_time.and(facts.saved_without_others(|e| f64::from(for_pages(e))).part(Range::new(
-        0.5 * idle_part,
-        0.9 * idle_part,
-        1.0,
-    )));
-    let mut cost_ns = block.wall_ns + pages.wall_ns;
+    let block_ns = own_part * block.wall_ns;
+    let idle_part = busy.map_or(0.0, |b| 1.0 - b);
+    let mut cost_ns = block_ns + pages.wall_ns;
     let mut evidence = Vec::new();
     let share = |ns: f64| say::percent(facts.wall_share(ns));
-    if block.wall_ns > 0.0 {
-        evidence.push(format!(
-            "requests are held back in the block layer for {} of wall time",
-            share(block.wall_ns)
-        ));
+    if block_ns > 0.0 {
+        evidence
+            .push(format!("requests are held back in the block layer for {} of wall time", share(block_ns)));
     }
     if pages.wall_ns > 0.0 {
         evidence.push(format!(
@@ -75,8 +68,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let pressure = &facts.profile.pressure;
     let queued = |e: &Entry| e.class.layer == Layer::CpuQueue;
     let cpu = cpu_limit(facts, queued);
-    if let Some((removed, wall_ns)) = cpu {
-        saved_time = saved_time.and(removed);
+    let stopped = cpu.map_or(0.0, |(part, _)| part);
+    let removable = facts.removable_by_others(|e| {
+        let held = own_part * f64::from(at_block(e)) + stopped * f64::from(queued(e));
+        held.max(f64::from(for_pages(e)))
+    });
+    if let Some((_, wall_ns)) = cpu {
         cost_ns += wall_ns;
         evidence.push(format!(
             "the control group was stopped for {} by its CPU limit{}",
@@ -84,7 +81,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             pressure.cpu_limit.map_or(String::new(), |c| format!(" (limit: {c:.2} CPUs)"))
         ));
     }
-    let cpu_is_worse = cpu.is_some_and(|(_, wall_ns)| wall_ns > block.wall_ns + pages.wall_ns);
+    let cpu_is_worse = cpu.is_some_and(|(_, wall_ns)| wall_ns > block_ns + pages.wall_ns);
     let (what, advice) = if cpu_is_worse {
         (
             "The control group's CPU limit",
@@ -105,7 +102,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::Throttled,
         cost_ns,
-        saved_time: Some(saved_time),
+        removable: Some(removable),
         sentence: format!("{what} holds the program back {} of wall time", share(cost_ns)),
         evidence,
         advice: advice.into(),
@@ -136,8 +133,9 @@ fn held_back(facts: &Facts<'_>) -> bool {
     busy_ns < IDLE * waits.wall_ns && wait > LONG * service
 }
 
-/// Time that the CPU limit takes: threads of a stopped group are runnable without a CPU, so not more than that.
-fn cpu_limit(facts: &Facts<'_>, queued: impl Fn(&Entry) -> bool) -> Option<(SavedTime, f64)> {
+/// The part of the queueing that the CPU limit takes, and its wall time: threads of a stopped group are runnable without a CPU, so not
+/// more than that.
+fn cpu_limit(facts: &Facts<'_>, queued: impl Fn(&Entry) -> bool) -> Option<(f64, f64)> {
     let stopped = facts.profile.pressure.cpu_throttled_ns.filter(|n| *n > 0)? as f64;
     let sum = facts.account.sum(&queued);
     if sum.time_ns <= 0.0 {
@@ -145,8 +143,15 @@ fn cpu_limit(facts: &Facts<'_>, queued: impl Fn(&Entry) -> bool) -> Option<(Save
     }
     // The counter is the sum over CPUs: of the time of the threads, as the queue time is.
     let part = (stopped / sum.time_ns).min(1.0);
-    let removed = facts.saved_without_others(|e| f64::from(queued(e))).part(Range::exact(part));
-    Some((removed.part(Range::new(0.5, 0.9, 1.0)), sum.wall_ns * part))
+    Some((part, sum.wall_ns * part))
+}
+
+/// Part of the wall time in which the device had a request in flight; where one has a limit, that one: a device above it is busy while it
+/// holds back.
+fn busy_share(facts: &Facts<'_>) -> Option<f64> {
+    let limited = facts.profile.devices.iter().filter(|d| d.throttle.is_some());
+    let Some(busy_ns) = limited.map(|d| d.busy_ns).max() else { return facts.device_busy_share() };
+    (facts.account.wall_ns > 0.0).then(|| (busy_ns as f64 / facts.account.wall_ns).min(1.0))
 }
 
 /// The configured limits of the devices.

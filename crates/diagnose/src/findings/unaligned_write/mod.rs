@@ -11,7 +11,6 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::facts::{Side, share_of};
-use super::range::Range;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
@@ -36,28 +35,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     if sum.wall_ns <= 0.0 || unaligned.is_some_and(|s| s.high < ENOUGH) {
         return None;
     }
-    let part = if unaligned.is_some() { Range::new(0.6, 0.97, 1.0) } else { Range::new(0.3, 0.8, 1.0) };
-    // A buffered write sends nothing to the device itself: what it does there is to read, and goes with the waits.
+    // A buffered write sends nothing to the device itself: what it does there is to read. The page that is read is also looked for, made
+    // and mapped to blocks.
     let buffered = facts.direct_share(Side::Write) < 0.5;
     let reading = |e: &Entry| {
-        waiting(e)
-            || (buffered
-                && e.busy
-                && e.class.operation == Operation::Write
-                && matches!(e.class.layer, Layer::Block | Layer::Device))
+        let around = e.busy && e.class.operation == Operation::Write && e.class.layer != Layer::Copy;
+        waiting(e) || (buffered && around)
     };
-    // Each read of a block also goes through the file system and the cache, with a page that is locked meanwhile; and the
-    // block layer holds write-back off while somebody waits for reads.
-    let run_facts = |e: &Entry| {
-        (e.busy
-            && e.class.operation == Operation::Write
-            && matches!(e.class.layer, Layer::Filesystem | Layer::Cache))
-            || (e.class.operation == Operation::Sync && e.class.wait == Some(Wait::BlockThrottle))
-    };
-    let saved_time = facts
-        .saved_without(|e| f64::from(reading(e)))
-        .part(part)
-        .and(facts.saved_without(|e| f64::from(run_facts(e))).part(Range::new(0.0, 0.4, 0.8)));
+    let removable = facts.removable(|e| f64::from(reading(e)));
     let share = say::percent(facts.wall_share(sum.wall_ns));
     let mut evidence = vec![format!(
         "{}: {share} of wall time",
@@ -81,7 +66,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     Draft {
         id: FindingId::UnalignedWrite,
         cost_ns: sum.wall_ns,
-        saved_time: Some(saved_time),
+        removable: Some(removable),
         sentence: format!(
             "Partial-block writes wait until the blocks are read: {share} of wall time"
         ),

@@ -3,7 +3,7 @@
 use iowhy_core::layer::Layer;
 
 use super::*;
-use crate::findings::synthetic::{Run, access, looked, slow_and_repaired};
+use crate::findings::synthetic::{Run, access, bound_leaves, looked, slow_and_repaired};
 
 fn writer(wait: f64, unaligned: u64) -> Run {
     Run::new(10.0)
@@ -19,7 +19,7 @@ fn writer(wait: f64, unaligned: u64) -> Run {
 #[test]
 fn writes_that_read_first_are_named_and_whole_blocks_not() {
     let found = slow_and_repaired(FindingId::UnalignedWrite, &writer(0.7, 1000), &writer(0.0, 0));
-    assert!((found.gain.unwrap().predicted - 1.0 / (1.0 - 0.7 * 0.97)).abs() < 1e-6);
+    bound_leaves(&found, 0.3);
 }
 
 #[test]

@@ -136,7 +136,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence,
         advice: advice.into(),
         gain: None,
+        gain_rest_unchanged: None,
         in_program: None,
+        prediction: None,
+        not_calibrated: None,
         undecided: false,
     })
 }

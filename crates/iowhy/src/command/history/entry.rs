@@ -74,7 +74,12 @@ fn subject(kind: Kind, value: &Value) -> String {
         })
     };
     let told = match kind {
-        Kind::WatchedProgram | Kind::Proof | Kind::StripeCheck | Kind::RunTime => text(value, "subject"),
+        Kind::WatchedProgram
+        | Kind::Proof
+        | Kind::Replay
+        | Kind::StripeCheck
+        | Kind::RunTime
+        | Kind::MergedRanks => text(value, "subject"),
         Kind::Measurement => names("targets"),
         Kind::Comparison => format!("{} -> {}", inner("before", "file"), inner("after", "file")),
         Kind::ComparisonOfPrograms => format!("{} -> {}", inner("before", "named"), inner("after", "named")),

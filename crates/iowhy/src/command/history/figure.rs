@@ -33,6 +33,10 @@ pub(super) fn main_result(kind: Kind, value: &Value) -> Option<Figure> {
             let all: Vec<String> = list_of(value, "findings").iter().map(word).collect();
             words("", if all.is_empty() { "nothing to prove".to_owned() } else { all.join(", ") })
         }
+        Kind::Replay => {
+            let place = list_of(value, "places").iter().find(|place| estimate(place, "wall").is_some())?;
+            Some(Figure::estimate("wall time", estimate(place, "wall")))
+        }
         Kind::SmallFiles => {
             let phase =
                 list_of(value, "phases").iter().find(|p| estimate(p, "files_per_second").is_some())?;
@@ -43,6 +47,11 @@ pub(super) fn main_result(kind: Kind, value: &Value) -> Option<Figure> {
             let rows = list_of(value, "rows");
             let here = rows.iter().filter(|row| estimate(row, "measured").is_some()).count();
             words("", format!("{}, {here} measured here", units::counted(rows.len() as u64, "row", "rows")))
+        }
+        Kind::MergedRanks => {
+            let ns = value.get("wall")?.get("median_ns")?.as_f64()?;
+            let ranks = units::counted(list_of(value, "ranks").len() as u64, "rank", "ranks");
+            words("wall time", format!("{}, median of {ranks}", units::time(ns)))
         }
         Kind::Simulation | Kind::StripeAdvice => counted("points", "point", "points"),
         Kind::MissRatios => counted("curves", "curve", "curves"),

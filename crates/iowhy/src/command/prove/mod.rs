@@ -3,7 +3,6 @@
 //! Arguments, progress and the record; `iowhy_replay::trial` plans, measures and judges. User files are opened read-only;
 //! writes go to unnamed scratch files, or to a scratch tree where names cause the cost.
 
-mod load;
 mod sizes;
 
 use iowhy_core::problem::Problem;
@@ -15,9 +14,13 @@ use crate::output::{self, Outputs};
 use crate::proof::{Wanted, prove};
 use crate::record::prove::{Proof, ProveRecord};
 use crate::record::{Kind, SCHEMA};
+use crate::recorded_run;
 use crate::screen;
 use crate::shell;
 use iowhy_view::document::Detail;
+
+const OTHER_MACHINE: &str =
+    "prove it there, or add `--force` to learn what the repair would gain on this one";
 
 /// Runs the command.
 ///
@@ -32,7 +35,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         changes: args.what_if.clone().unwrap_or_default(),
     };
     let outputs = Outputs::open_apart(options, &[&args.record])?;
-    let (record, warnings) = load::record(&args.record, args.force)?;
+    let (record, warnings) = recorded_run::record(&args.record, args.force, OTHER_MACHINE)?;
     let proof = prove(&record.profile, &record.findings, &wanted, args.seed, outputs.quiet());
     if proof.baseline.is_none()
         && let Some(reason) = &proof.reason

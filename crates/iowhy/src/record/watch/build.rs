@@ -19,6 +19,7 @@ use super::{
     CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord, WatchRecord,
 };
 use crate::analyzer::{Analyzer, Explained};
+use crate::record::rank::RankRecord;
 use crate::record::{Kind, SCHEMA};
 
 /// What the command knows beside the profile.
@@ -30,6 +31,8 @@ pub struct Invocation {
     pub subject: String,
     /// See [`WatchRecord::ran_as`].
     pub ran_as: Option<RanAs>,
+    /// See [`WatchRecord::rank`].
+    pub rank: Option<RankRecord>,
     /// The machine.
     pub environment: Environment,
     /// What came up on the way.
@@ -64,6 +67,7 @@ pub fn record(
         command: invocation.command,
         subject: invocation.subject,
         ran_as: invocation.ran_as,
+        rank: invocation.rank,
         environment,
         warnings: invocation.warnings,
         wall_s: profile.wall_ns as f64 / SECOND,

@@ -22,6 +22,7 @@ use iowhy_core::warning::Warning;
 
 use crate::record::Kind;
 use crate::record::prove::Proof;
+use crate::record::rank::RankRecord;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,9 @@ pub struct WatchRecord {
     /// Who ran the program, where an option or sudo decided it; absent: the user who ran iowhy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_as: Option<RanAs>,
+    /// Which process of a parallel job it was; absent outside of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<RankRecord>,
     /// Machine, and the device under the files that moved most bytes.
     pub environment: Environment,
     /// What a reader must know.

@@ -59,12 +59,12 @@ fn name(comparison: &Comparison, target: &str, key: &str) -> String {
 /// On a narrow terminal the times give way, then the beginnings of keys: their end tells more.
 fn narrow(table: &mut Table) {
     let shape = |without: &[&'static str]| Shape { bar: 0, items: 0, without: without.to_vec() };
-    table.shapes = vec![shape(&[]), shape(&["before", "after"])];
+    table.shapes = vec![shape(&[]), shape(&["before", "after"]), shape(&["before", "after", "visible"])];
     table.cut = Some(Cut::Start);
 }
 
 fn cells(comparison: &Comparison, detail: Detail) -> Table {
-    let mut table = Table::new(["cell", "#before", "#after", "#after / before", "verdict"]);
+    let mut table = Table::new(["cell", "#before", "#after", "#after / before", "#visible", "verdict"]);
     let time = |e: Option<&_>| e.map_or_else(|| "-".to_owned(), |e| detail.estimate(e));
     for changed in &comparison.cells {
         let layer = match (changed.layer, changed.layer_share) {
@@ -77,6 +77,7 @@ fn cells(comparison: &Comparison, detail: Detail) -> Table {
             time(changed.before.as_ref()).into(),
             time(changed.after.as_ref()).into(),
             Cell::from(changed.after_over_before.as_ref().map_or_else(|| "-".to_owned(), units::factor)),
+            super::visible(changed.after_over_before.as_ref(), comparison.threshold_share).into(),
             cell(changed.verdict, &layer),
         ]);
     }
@@ -130,8 +131,8 @@ fn remarks(comparison: &Comparison) -> Vec<Part> {
     }
     if comparison.cells.iter().any(|c| c.verdict == Verdict::Inconclusive && c.doubt.is_none()) {
         lines.push(
-            "inconclusive: the interval includes no change and a relevant change; more rounds, or an idle machine, would \
-             decide (`--precision` and `--time` of `iowhy bench`)"
+            "inconclusive: the interval includes no change and a relevant change; an idle machine or a longer \
+             measurement narrows it (`--precision` and `--time` of `iowhy bench`)"
                 .to_owned(),
         );
     }

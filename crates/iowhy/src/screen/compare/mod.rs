@@ -4,7 +4,7 @@ pub mod cells;
 pub mod runs;
 
 use iowhy_core::estimate::Estimate;
-use iowhy_core::stats::Verdict;
+use iowhy_core::stats::{Verdict, smallest_visible};
 use iowhy_view::document::{Cell, Part, Section, Table};
 use iowhy_view::svg::WIDE;
 use iowhy_view::svg::dots::{self, Row};
@@ -30,6 +30,11 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// The word of a verdict.
+/// The smallest change that a ratio of this width would have shown.
+pub(crate) fn visible(ratio: Option<&Estimate>, threshold: f64) -> String {
+    ratio.and_then(|ratio| smallest_visible(ratio, threshold)).map_or_else(|| "-".to_owned(), percent)
+}
+
 pub(crate) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Improved => "improved",

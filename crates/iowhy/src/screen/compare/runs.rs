@@ -132,7 +132,7 @@ fn findings(comparison: &ProgramComparison) -> Vec<Part> {
 }
 
 /// The probability of chance; below a bound only the bound.
-fn chance(p: f64) -> String {
+pub(in crate::screen) fn chance(p: f64) -> String {
     if p < 0.001 { "below 0.001".to_owned() } else { format!("{p:.3}") }
 }
 

@@ -100,7 +100,8 @@ fn is_bad(cell: &CellRecord) -> bool {
 
 /// What the layers of a row do not tell apart or could not check.
 fn notes(label: &str, cell: &CellRecord) -> Vec<String> {
-    let unchecked = cell.layer_notes.iter().filter(|note| note.contains("not checked"));
+    let said = |note: &&String| note.contains("not checked") || note.ends_with("stack samples");
+    let unchecked = cell.layer_notes.iter().filter(said);
     unchecked.chain(undivided(cell)).map(|note| format!("{label}: {note}")).collect()
 }
 
@@ -108,23 +109,23 @@ fn undivided(cell: &CellRecord) -> impl Iterator<Item = &String> {
     cell.layer_notes.iter().filter(|note| note.ends_with("together"))
 }
 
-/// What the letters of a bar do not tell apart, in some of the rows.
+/// What the letters of a bar include beside their own layer, in some of the rows.
 fn together(named: &Named<'_>) -> Vec<String> {
     let mut letters: Vec<(String, Vec<&str>)> = Vec::new();
     for note in named.iter().flat_map(|(_, cell)| undivided(cell)) {
         let Some((layer, rest)) = note.split_once(" is ") else { continue };
         let letter = Layer::ALL.into_iter().find(|id| id.id() == layer).map(piece::letter);
         let letter = letter.map_or_else(|| layer.to_owned(), String::from);
-        let rest = rest.trim_end_matches(" together");
-        match letters.iter_mut().find(|(known, _)| *known == letter) {
-            Some((_, all)) if all.contains(&rest) => {}
-            Some((_, all)) => all.push(rest),
-            None => letters.push((letter, vec![rest])),
+        let others = rest.trim_end_matches(" together").split(", ").flat_map(|part| part.split(" and "));
+        if !letters.iter().any(|(known, _)| *known == letter) {
+            letters.push((letter.clone(), Vec::new()));
         }
+        let Some((_, all)) = letters.iter_mut().find(|(known, _)| *known == letter) else { continue };
+        all.extend(others.filter(|other| *other != layer && !all.contains(other)).collect::<Vec<_>>());
     }
-    let one = |(letter, all): (String, Vec<&str>)| format!("{letter} {}", all.join(" or "));
+    let one = |(letter, all): (String, Vec<&str>)| format!("{letter} includes {}", all.join(", "));
     let all: Vec<String> = letters.into_iter().map(one).collect();
-    if all.is_empty() { Vec::new() } else { vec![format!("together in some rows: {}", all.join("; "))] }
+    if all.is_empty() { Vec::new() } else { vec![format!("not told apart in some rows: {}", all.join("; "))] }
 }
 
 /// Cells that failed, are not what they claim, or could not be checked, by reason: the canonical ones, then those others
@@ -373,6 +374,45 @@ pub(crate) mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_busy_machine_is_said_first() {
+        let mut record = full();
+        let warning = iowhy_core::warning::Warning::new("busy-machine", "in 9 of 12 cells ...");
+        record.warnings.push(warning);
+        let lines = lines(&record, Detail::Screen, 100);
+        let at = |start: &str| lines.iter().position(|line| line.starts_with(start)).unwrap();
+        assert!(at("busy machine") < at("random reads") && lines.len() <= 25, "{}", lines.join("\n"));
+    }
+
+    #[test]
+    fn what_a_letter_includes_is_said_once() {
+        let mut record = full();
+        let notes = [
+            "copy is copy and look-up of further pages together",
+            "copy is copy and page allocation together",
+            "block is block and journal together",
+            "device is device, block and journal together",
+        ];
+        for (cell, note) in record.cells.iter_mut().zip(notes) {
+            cell.layer_notes = vec![note.to_owned()];
+        }
+        record.requests = record
+            .cells
+            .iter()
+            .take(4)
+            .map(|cell| RequestRecord { key: cell.key.clone(), label: cell.key.clone() })
+            .collect();
+        let screen = lines(&record, Detail::Screen, 100).join(" ");
+        let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            screen.contains(
+                "not told apart in some rows: y includes look-up of further pages, page allocation; b includes journal; \
+                 D includes block, journal"
+            ),
+            "{screen}"
+        );
     }
 
     #[test]

@@ -19,7 +19,15 @@ const MAX_CHANGES: usize = 2;
 /// Rates and limits, a line each for random reads, other reads, and writes.
 pub(super) fn verdict(record: &Record) -> Vec<Part> {
     let lines: Vec<Part> = [random(record), other(record), writes(record)].into_iter().flatten().collect();
-    if lines.is_empty() { plain(record) } else { lines }
+    let lines = if lines.is_empty() { plain(record) } else { lines };
+    busy(record).into_iter().chain(lines).collect()
+}
+
+/// Said first: every figure below is one of a busy machine.
+fn busy(record: &Record) -> Option<Part> {
+    let busy = record.warnings.iter().any(|warning| warning.code == "busy-machine");
+    let text = "other programs use the CPUs: rates are lower and intervals wider than on an idle machine";
+    busy.then(|| lead("busy machine", text.to_owned()))
 }
 
 fn random(record: &Record) -> Option<Part> {
@@ -165,9 +173,6 @@ fn trust(record: &Record, labels: &Labels<'_>) -> Option<Part> {
         return None;
     }
     let mut words = Vec::new();
-    if record.warnings.iter().any(|warning| warning.code == "busy-machine") {
-        words.push("busy machine, repeat it when idle".to_owned());
-    }
     words.push(format!("{} rounds", rounds(record)));
     words.extend(record.ruler.harness_per_request.map(|harness| format!("overhead {:.0} ns", harness.value)));
     let errors = record.held_out.iter().map(|held| held.error_percent.abs());

@@ -1,11 +1,18 @@
 //! The findings, most valuable first: predicted gain, evidence, advice.
 
+use std::fmt::Write as _;
+
+use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, ProgramChange};
+use iowhy_core::units::{count, time};
 use iowhy_view::document::{Detail, Part};
 
 use super::{percent_of, prove};
 use crate::record::watch::WatchRecord;
+use crate::screen::figures::factor;
 
+/// Deviation of the fidelity from 1 that is printed.
+const NEAR: f64 = 0.1;
 /// Findings on a screen.
 const MAX_FINDINGS: usize = 2;
 /// Changes to a well-known program, of the first finding on a screen; the others have one.
@@ -32,6 +39,7 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         }
         parts.push(Part::List(lines));
         let whole = i == 0 || detail.is_page();
+        parts.extend(time_that_remains(finding).map(Part::Note));
         parts.extend(in_program(finding, detail.rows(if whole { MAX_CHANGES } else { 1 }, usize::MAX)));
         let advice = if whole { finding.advice.as_str() } else { first_sentence(&finding.advice) };
         if !advice.is_empty() {
@@ -48,6 +56,37 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     parts
 }
 
+/// The wall time with the change and how it was measured; else why it was not.
+fn time_that_remains(finding: &Finding) -> Option<String> {
+    let Some(prediction) = &finding.prediction else {
+        let why = finding.not_calibrated.as_deref();
+        let why = why.or(finding.gain_rest_unchanged.map(|_| "no calls were repeated"))?;
+        return Some(format!("gain not calibrated: {why}"));
+    };
+    let span = |e: &Estimate| format!("{} [{}, {}]", time(e.value), time(e.low), time(e.high));
+    let mut text = format!(
+        "with {}: {} instead of {}; measured by repeating {} of its calls here, n = {}",
+        prediction.how,
+        span(&prediction.remaining),
+        time(prediction.wall_ns),
+        count(prediction.calls),
+        prediction.remaining.n
+    );
+    let fidelity = prediction.fidelity.value;
+    if (fidelity - 1.0).abs() > NEAR {
+        let _ = write!(text, "; unchanged, they take {fidelity:.2}x their time in the program");
+    }
+    let sizes: Vec<String> = prediction
+        .choices
+        .iter()
+        .map(|choice| format!("{} {}", choice.size, span(&choice.remaining)))
+        .collect();
+    if !sizes.is_empty() {
+        let _ = write!(text, "; by size: {}", sizes.join(", "));
+    }
+    Some(text)
+}
+
 /// The changes in the program's own terms, each with its cost and never shortened.
 fn in_program(finding: &Finding, most: usize) -> Vec<Part> {
     let Some(known) = &finding.in_program else { return Vec::new() };
@@ -58,9 +97,13 @@ fn in_program(finding: &Finding, most: usize) -> Vec<Part> {
     known.changes.iter().take(most).enumerate().map(line).collect()
 }
 
-/// A finding's name, its predicted gain, and its share.
+/// A finding's name, its predicted gain or its bound, and its share.
 fn lead(number: &str, finding: &Finding) -> Part {
-    let gain = finding.gain.map(|gain| format!("  gain {}", prove::predicted(gain))).unwrap_or_default();
+    let gain = match (finding.gain, finding.gain_rest_unchanged) {
+        (Some(gain), _) => format!("  gain {}", prove::predicted(gain)),
+        (None, Some(most)) => format!("  gain up to {}x if all else stays", factor(most)),
+        (None, None) => String::new(),
+    };
     let share = format!("{} of the wall time", percent_of(finding.share));
     Part::Lead(format!("{number}{}{gain}", finding.title()), share)
 }

@@ -69,6 +69,7 @@ fn ending(record: &WatchRecord) -> String {
 fn facts(record: &WatchRecord, page: bool) -> Vec<String> {
     let mut facts =
         vec![format!("{} wall", seconds(record.wall_s)), format!("{} CPU", seconds(record.cpu_s))];
+    facts.extend(record.rank.as_ref().map(|rank| format!("{} on {}", rank.words(), rank.host)));
     facts.extend(record.ran_as.as_ref().map(RanAs::words));
     let processes = units::total(record.processes.iter().map(|command| command.count));
     if processes > 1 {

@@ -1,15 +1,13 @@
 //! Screens of known programs, as they are seen at several widths; the expected ones stand beside those of the binary.
 
-use std::path::PathBuf;
-
 use super::*;
 use crate::analyzer::{Analyzer, Explained};
 use crate::record::watch::{Invocation, record, synthetic};
 use crate::screen::figures::*;
+use crate::screen::for_tests::{self, assert_expected};
 use iowhy_core::environment::Environment;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{Access, FileUse, Profile, State};
-use iowhy_view::terminal::sparkline::Marks;
 use iowhy_view::terminal::table::visible_width;
 use iowhy_view::terminal::wrap::cut_path;
 use iowhy_view::terminal::wrap::{cut, wrap};
@@ -27,18 +25,7 @@ fn of((profile, explained): (Profile, Explained), subject: &str) -> WatchRecord 
 }
 
 fn plain(record: &WatchRecord, width: usize) -> String {
-    let text = iowhy_view::terminal::screen(&chapter(record, Detail::Screen), width, Marks::Blocks);
-    anstream::adapter::strip_str(&text).to_string()
-}
-
-/// Compares with the file of that name; `IOWHY_UPDATE=1` writes it.
-fn assert_expected(name: &str, got: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/command/expected").join(name);
-    if std::env::var_os("IOWHY_UPDATE").is_some() {
-        std::fs::write(&path, got).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(expected == got, "{name} differs from (IOWHY_UPDATE=1 rewrites it):\n{got}");
+    for_tests::plain(&chapter(record, Detail::Screen), width)
 }
 
 #[test]
@@ -210,10 +197,13 @@ fn many_findings_are_numbered_and_the_rest_named() {
     let first = explained.findings[0].clone();
     explained.findings.truncate(1);
     for id in [FindingId::SmallRequests, FindingId::CopyBound, FindingId::Throttled, FindingId::InodeLock] {
-        explained.findings.push(Finding { id, gain: None, ..first.clone() });
+        explained.findings.push(Finding { id, gain_rest_unchanged: None, ..first.clone() });
     }
     let text = plain(&of((profile, explained), "x"), 100);
-    assert!(text.contains("1. sync-per-write  gain 9.7x [3.2, 26]  93 % of the wall time"), "{text}");
+    assert!(
+        text.contains("1. sync-per-write  gain up to 18x if all else stays  93 % of the wall time"),
+        "{text}"
+    );
     assert!(text.contains("2. small-requests  93 %"), "{text}");
     assert!(text.contains("also: copy-bound, throttled, inode-lock"), "{text}");
     assert_eq!(text.matches(&first.sentence[..40]).count(), 2, "the verdict, and the second finding: {text}");

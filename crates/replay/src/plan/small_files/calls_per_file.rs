@@ -30,6 +30,8 @@ const EXAMINE_NAME: [&str; 7] =
     ["stat", "lstat", "access", "faccessat", "faccessat2", "readlink", "readlinkat"];
 const EXAMINE: [&str; 2] = ["newfstatat", "statx"];
 const REMOVE: [&str; 2] = ["unlink", "unlinkat"];
+const LISTING: [&str; 2] = ["getdents64", "getdents"];
+const NEW_FOLDER: [&str; 2] = ["mkdir", "mkdirat"];
 const OTHER_NAMES: [&str; 14] = [
     "rename",
     "renameat",
@@ -62,6 +64,8 @@ pub(super) struct Life {
     pub(super) part_of_reads: f64,
     pub(super) part_of_writes: f64,
     pub(super) part_of_names: f64,
+    /// Part of the time in calls on names that makes folders: no call of the plan, and gone with the files.
+    pub(super) part_of_new_folders: f64,
     pub(super) part_of_descriptor: f64,
     /// Part of all system calls.
     pub(super) part_of_calls: f64,
@@ -88,6 +92,11 @@ impl Sum {
         self.calls += access.calls as f64;
         self.bytes += access.bytes as f64;
         self.time_ns += access.time_ns as f64;
+    }
+
+    /// The part of the time in these calls. Calls on files that were open for a moment are counted without their time.
+    fn part_of_time(&self, all: &Sum) -> f64 {
+        if self.time_ns > 0.0 { part(self.time_ns, all.time_ns) } else { part(self.calls, all.calls) }
     }
 }
 
@@ -153,9 +162,10 @@ impl Life {
             bytes,
             folders_each: seen.folders / seen.files,
             statx: counts.done(&["statx"]) > counts.done(&["newfstatat", "fstat", "stat", "lstat"]),
-            part_of_reads: part(reads.0.time_ns, reads.1.time_ns),
-            part_of_writes: part(writes.0.time_ns, writes.1.time_ns),
+            part_of_reads: reads.0.part_of_time(&reads.1),
+            part_of_writes: writes.0.part_of_time(&writes.1),
             part_of_names: each.part_of_names(counts),
+            part_of_new_folders: if seen.making { part_of_new_folders(counts) } else { 0.0 },
             part_of_descriptor: each.part_of_descriptor(counts),
             part_of_calls: part(calls * seen.files, all_calls),
             left_out: changes_names
@@ -240,8 +250,7 @@ impl Seen<'_> {
         if making && !copied {
             made_anew(facts)?;
         }
-        let folders =
-            if reading || !making { listings.max(named_folders) } else { counts.done(&["mkdir", "mkdirat"]) };
+        let folders = if reading || !making { listings.max(named_folders) } else { counts.done(&NEW_FOLDER) };
         let opens_each = if reading && making { 2.0 } else { 1.0 };
         let files = opens / opens_each;
         Ok(Seen { counts, ours, all, listings, copies, folders, reading, making, opens_each, files })
@@ -299,7 +308,7 @@ impl Each {
     }
 
     fn part_of_names(&self, counts: &Counts<'_>) -> f64 {
-        let (listing, removing) = (counts.time_ns(&["getdents64", "getdents"]), counts.time_ns(&REMOVE));
+        let (listing, removing) = (counts.time_ns(&LISTING), counts.time_ns(&REMOVE));
         let ours = (if self.listed > 0.0 { listing } else { 0.0 })
             + (if self.removed > 0.0 { removing } else { 0.0 });
         part(ours, listing + removing + counts.time_ns(&OTHER_NAMES))
@@ -311,6 +320,11 @@ impl Each {
             + (if self.advised > 0.0 { counts.time_ns(&["fadvise64"]) } else { 0.0 });
         part(ours, counts.time_ns(&DESCRIPTOR))
     }
+}
+
+fn part_of_new_folders(counts: &Counts<'_>) -> f64 {
+    let all = counts.time_ns(&LISTING) + counts.time_ns(&REMOVE) + counts.time_ns(&OTHER_NAMES);
+    part(counts.time_ns(&NEW_FOLDER), all)
 }
 
 /// The calls on a file of these bytes, in their order.
@@ -357,18 +371,23 @@ fn tree_files(facts: &Facts<'_>) -> Vec<bool> {
     facts.profile.pattern.files.iter().map(of_tree).collect()
 }
 
-/// Of files that are written by calls: that they are made, as far as their flags were recorded.
+/// Of files that are written by calls: that they are made, as far as their flags were recorded. An open file does not tell that it was
+/// made, the call that opened it does.
 fn made_anew(facts: &Facts<'_>) -> Result<(), String> {
     let pattern = &facts.profile.pattern;
     let of_tree = tree_files(facts);
+    let steps = || pattern.stretches.iter().flat_map(|s| &s.steps);
+    let opens = steps().filter(|s| s.kind == StepKind::Open && s.argument & O_CREAT != 0);
+    let made_by_name: HashSet<u32> = opens.filter_map(|s| s.file).collect();
     let (mut made, mut appended, mut there) = (0_u64, 0_u64, 0_u64);
-    for step in pattern.stretches.iter().flat_map(|s| &s.steps).filter(|s| s.kind == StepKind::Write) {
+    for step in steps().filter(|s| s.kind == StepKind::Write) {
         let file = step.file.map(|file| file as usize).filter(|file| of_tree.get(*file) == Some(&true));
         let Some(flags) = file.and_then(|file| pattern.files[file].flags) else { continue };
         let calls = u64::from(step.count);
+        let is_made = step.file.is_some_and(|file| made_by_name.contains(&file));
         match flags {
             f if f & O_APPEND != 0 => appended += calls,
-            f if f & O_CREAT != 0 => made += calls,
+            f if f & O_CREAT != 0 || is_made => made += calls,
             _ => there += calls,
         }
     }

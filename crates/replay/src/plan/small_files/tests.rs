@@ -5,11 +5,16 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{Access, CallCount, CallPattern, FileUse, PatternFile, Step, StepKind, Stretch};
 use iowhy_core::replay::{OnFile, Op, Role, State};
 
-use super::tree::*;
+use super::tree;
+use crate::plan::{Baseline, Bounds};
 use iowhy_diagnose::classify::Operation;
-use iowhy_diagnose::findings::repaired;
 use iowhy_diagnose::findings::synthetic::Run;
+use iowhy_diagnose::findings::{Facts, repaired};
 use iowhy_diagnose::repair::RunFacts;
+
+fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
+    tree::baseline(facts, &Bounds::PROOF)
+}
 
 fn access(calls: u64, bytes: u64, time_ns: u64) -> Access {
     Access { calls, bytes, time_ns, ..Access::default() }
@@ -242,6 +247,56 @@ fn files_beside_others_are_only_their_part() {
     let all = found.scale * f64::from(found.plan.passes) * 4000.0;
     assert!((all - 80_000.0).abs() < 1.0, "{all}");
     assert!((found.program_io_ns - 0.55e9).abs() < 1e7, "{}", found.program_io_ns);
+}
+
+#[test]
+fn files_that_were_open_for_a_moment_have_their_part_of_the_time_by_calls() {
+    // Only the file with a name has a time of its own: a half of the calls, and of the time in reads, is still not its.
+    let run = reader().with(|p| {
+        p.files[0].reads.time_ns = 0;
+        p.files.push(FileUse {
+            path: "/data/big".into(),
+            kind: "regular".into(),
+            size_bytes: Some(1 << 30),
+            reads: access(397, 59_700, 1000),
+            opens: 1,
+            ..FileUse::default()
+        });
+    });
+    let found = run.facts(baseline).unwrap();
+    assert!((found.program_io_ns - 0.55e9).abs() < 1e7, "{}", found.program_io_ns);
+}
+
+#[test]
+fn an_open_file_does_not_tell_that_it_was_made_and_the_call_does() {
+    let of = |argument| {
+        let run = maker().with(|p| {
+            // As the kernel tells the flags of an open file: without O_CREAT and O_TRUNC.
+            p.pattern.files[0].flags = Some(0o100001);
+            p.pattern.stretches[0].steps[0] = Step { argument, ..step(StepKind::Open, Some(0)) };
+        });
+        run.facts(baseline).map(|found| found.plan.tree.is_some())
+    };
+    assert_eq!(of(O_TRUNC_CREAT), Ok(true));
+    assert!(of(1).unwrap_err().contains("overwritten"));
+}
+
+#[test]
+fn folders_go_with_the_files_that_are_packed() {
+    let of = |run: Run| run.busy(Operation::Names, Layer::Filesystem, 0.2).facts(baseline).unwrap();
+    let folders = maker().with(|p| {
+        let call = |name: &str, calls, time_ns| CallCount {
+            name: name.into(),
+            calls,
+            time_ns,
+            ..CallCount::default()
+        };
+        p.calls.as_mut().unwrap().calls.extend([call("mkdir", 3, 30_000), call("rename", 3, 10_000)]);
+    });
+    assert_eq!(of(maker()).goes_along_ns, 0.0);
+    let found = of(folders);
+    assert!((found.goes_along_ns - 0.15e9).abs() < 1e6, "{}", found.goes_along_ns);
+    assert!((found.program_io_ns - of(maker()).program_io_ns).abs() < 1e6, "they are not replayed");
 }
 
 #[test]

@@ -6,12 +6,11 @@ use iowhy_core::units::{Bytes, count};
 use super::calls_per_file::Life;
 use super::directory;
 use crate::plan::baseline::Baseline;
-use crate::plan::duration::{MAX_ARM_NS, overhead, passes, wall_ns};
+use crate::plan::duration::{Bounds, passes, wall_ns};
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::{Facts, own_ns};
 
-/// Bounds of a tree; the rest of the run is scale.
-const MAX_FILES: f64 = 4000.0;
+/// Bytes of a tree, in all of its files, at most; the rest of the run is scale.
 const MAX_BYTES: f64 = (256 << 20) as f64;
 /// Fewer files than this are no tree.
 const MIN_FILES: f64 = 20.0;
@@ -30,9 +29,8 @@ const MAX_THREADS: usize = 64;
 ///
 /// # Errors
 /// Why there can be none, in words that end a sentence.
-pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
+pub(crate) fn baseline(facts: &Facts<'_>, bounds: &Bounds) -> Result<Baseline, String> {
     let place = directory::place(facts)?;
-    let parent = &place.parent;
     let life = Life::from_facts(facts)?;
     let all = life.files_of_run(facts)?;
     if all < MIN_FILES {
@@ -47,16 +45,16 @@ pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
     let (reads, makes) = (life.does(OnFile::Open), life.does(OnFile::Make));
     let copies = if reads && makes { 2.0 } else { 1.0 };
     let room = copies * (life.bytes as f64 / PAGE).ceil() * PAGE + PAGE / 8.0;
-    let files = all.min(MAX_FILES).min(MAX_BYTES / room).min(MAX_ARM_NS / each_ns).floor().max(1.0);
+    let files = all.min(bounds.files).min(MAX_BYTES / room).min(bounds.max_arm_ns / each_ns).floor().max(1.0);
     let (state, from_device) = state(facts, &life, all);
     // What was made or fetched once is not there to be made or fetched again.
     let again = if makes || state == State::Cold { 1.0 } else { all / files };
-    let passes = passes((each_ns * files).max(1.0), again);
+    let passes = passes((each_ns * files).max(1.0), again, bounds);
     let scale = all / (files * f64::from(passes));
     let folders = (files * life.folders_each).ceil().clamp(1.0, files);
     let threads = threads(facts).min(files as usize).max(1);
     let tree = PlanTree {
-        parent: parent.clone(),
+        parent: place.parent,
         file_system: Some(place.file_system),
         files: files as u64,
         folders: folders as u64,
@@ -65,9 +63,33 @@ pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
         statx: life.statx,
         life: life.touches.clone(),
     };
+    let notes = notes(facts, &life, &tree, from_device);
+    let plan = Plan {
+        threads: shared_out(tree.files, threads, own / all),
+        tree: Some(tree),
+        passes,
+        depth: 1,
+        ..Plan::default()
+    };
+    Ok(Baseline {
+        plan,
+        scale,
+        program_io_ns,
+        recorded: None,
+        recording: None,
+        touching_ns: 0.0,
+        goes_along_ns: wall_ns(facts, &[Operation::Names]) * life.part_of_new_folders,
+        notes,
+    })
+}
+
+/// What the tree replaces, and what differs. `from_device`: part of what was read that the device brought.
+fn notes(facts: &Facts<'_>, life: &Life, tree: &PlanTree, from_device: f64) -> Vec<String> {
+    let (reads, makes) = (life.does(OnFile::Open), life.does(OnFile::Make));
     let mut notes = vec![format!(
-        "a scratch tree in `{parent}` replaces the program's files: {} files of {} ({}), removed afterwards; each open is \
+        "a scratch tree in `{}` replaces the program's files: {} files of {} ({}), removed afterwards; each open is \
          taken to be of another file",
+        tree.parent,
         count(tree.files),
         Bytes(tree.bytes),
         folders_in_words(tree.folders)
@@ -77,7 +99,7 @@ pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
             "files that are read and files that are created share a directory in the replay".to_owned(),
         );
     }
-    match state {
+    match tree.state {
         State::Cold => notes.push(
             "file data is cold, names and inodes are not: only root can drop those caches, and only for the whole \
              machine"
@@ -96,14 +118,7 @@ pub(crate) fn baseline(facts: &Facts<'_>) -> Result<Baseline, String> {
                 .to_owned(),
         );
     }
-    let plan = Plan {
-        threads: shared_out(tree.files, threads, own / all),
-        tree: Some(tree),
-        passes,
-        depth: 1,
-        ..Plan::default()
-    };
-    Ok(Baseline { plan, scale, program_io_ns, recorded: None, overhead: overhead(facts), notes })
+    notes
 }
 
 /// Whether much of the run was in this function of the kernel.

@@ -22,6 +22,15 @@ fn one_thread_runs_waits_for_io_and_waits_for_something_else() {
 }
 
 #[test]
+fn what_tells_of_a_switch_is_no_part_of_the_stack_of_a_sleep() {
+    let mut t = one(true);
+    sleep(&mut t, 100, 1, &[0xb010, 0xc011, 0xd011, 0x1001]);
+    wake(&mut t, 300, 1);
+    let p = end(t, 400);
+    assert_eq!(found(&p, 1, State::Blocked, "io_wait"), (200.0, 200.0, 1));
+}
+
+#[test]
 fn a_parent_that_waits_for_its_child_takes_no_part_in_the_wall_clock() {
     let mut t = one(true);
     at(&mut t, 100, 2, 2, Kind::Fork { parent_pid: 1, parent_tid: 1 });

@@ -39,7 +39,13 @@ impl Tasks for OfNumbers {
 }
 
 /// Anything may happen to anyone at any time.
-fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>, first_thread_ns: Option<u64>) -> Parts {
+fn anything(
+    switches: bool,
+    steps: &[Step],
+    cpu_ns: Option<u64>,
+    first_thread_ns: Option<u64>,
+    taken_ns: u64,
+) -> Parts {
     let mut t = one(switches);
     let mut now = 0;
     let mut ran = 0;
@@ -85,7 +91,7 @@ fn anything(switches: bool, steps: &[Step], cpu_ns: Option<u64>, first_thread_ns
     }
     let threads = (1..5).map(|tid| ThreadTotal { tid, running_ns: ran, queued_ns: ran / 2 }).collect();
     let own = Totals { end_ns: 1000 + now + 7, threads, cpu_ns, first_thread_ns, ..Totals::default() };
-    t.finish(Totals { completions_seen: true, ..own })
+    t.finish(Totals { completions_seen: true, cpu_is_exact: true, taken_ns, ..own })
 }
 
 /// A world in which threads do only what threads can do; returns the events with the time each thread ran.
@@ -132,8 +138,15 @@ proptest! {
         steps in steps(300),
         cpu_ns in proptest::option::of(0u64..50_000_000),
         first_ns in proptest::option::of(0u64..50_000_000),
+        taken_ns in 0u64..10_000_000,
     ) {
-        let parts = anything(switches, &steps, cpu_ns, first_ns);
+        let parts = anything(switches, &steps, cpu_ns, first_ns, taken_ns);
+        if let Some(counted_ns) = cpu_ns {
+            let ran: u64 = parts.threads.iter().map(|t| t.running_ns).sum();
+            // Threads have whole nanoseconds, and missing ones are rounded up.
+            let whole_ns = 2.0 * parts.threads.len() as f64;
+            prop_assert!(ran as f64 <= counted_ns as f64 + parts.beyond_total_ns + whole_ns, "{} of {}", ran, counted_ns);
+        }
         for w in parts.stacks.windows(2) {
             prop_assert!(w[0].time_ns >= w[1].time_ns);
         }

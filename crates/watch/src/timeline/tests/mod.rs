@@ -1,5 +1,6 @@
 //! A false kernel: events by hand, and a profile to hold the laws against.
 
+mod conserve;
 mod known;
 mod laws;
 mod requests;
@@ -13,7 +14,8 @@ use crate::event::Chain;
 use crate::symbols::Kernel;
 
 const KERNEL: &str = "1000 T io_wait\n2000 T futex_wait\n3000 T copy\n4000 T make_room\n5000 T lookup\n6000 T kthread\n\
-     7000 T do_exit\n8000 T exit_mm\n9000 T io_cqring_wait\na000 T end\n";
+     7000 T do_exit\n8000 T exit_mm\n9000 T io_cqring_wait\na000 T end\nb000 T bpf_prog_1_on_switch\n\
+     c000 T bpf_trace_run4\nd000 T __schedule\n";
 pub(super) const IO: &[u64] = &[0x1000];
 pub(super) const FUTEX: &[u64] = &[0x2000];
 pub(super) const COPY: &[u64] = &[0x3000];

@@ -29,6 +29,22 @@ fn a_window_that_was_not_recorded_is_like_those_beside_it() {
 }
 
 #[test]
+fn a_reading_right_after_a_window_does_not_stand_for_all_that_follows() {
+    let mut t = one(true);
+    t.cumulative(1, 1000, 0, 0);
+    for i in 0..10 {
+        sleep(&mut t, i * 100 + 40, 1, IO);
+        wake(&mut t, i * 100 + 100, 1);
+    }
+    t.switches_off(2000);
+    // The counter has 8 more than the records of the window, and 5 have passed since.
+    t.cumulative(1, 2005, 408, 0);
+    let p = end(t, 2000);
+    // 400 of 1000 in the window and 5 of 5 after it.
+    near(p.threads[0].running_ns as f64, (400.0 + 5.0 + 995.0 * 405.0 / 1005.0_f64).round());
+}
+
+#[test]
 fn a_sleep_over_a_whole_window_stays_one_sleep() {
     let mut t = one(true);
     t.cumulative(1, 1000, 0, 0);

@@ -13,12 +13,12 @@ use crate::record_file;
 
 const HINT: &str = "make a record with `sudo iowhy --record-calls --json RECORD -- CMD`";
 
-/// Reads a record and holds its machine against this one.
+/// Reads a record and holds its machine against this one. `hint`: what to do with the record of another machine.
 ///
 /// # Errors
 /// The file cannot be read, is cut off, is no record or one of another command, of a later format, or of another machine
 /// (unless forced).
-pub(super) fn record(path: &Path, force: bool) -> Result<(WatchRecord, Vec<Warning>), Problem> {
+pub(crate) fn record(path: &Path, force: bool, hint: &str) -> Result<(WatchRecord, Vec<Warning>), Problem> {
     let name = path.display();
     let (kind, value) = record_file::any(path, HINT)?;
     if kind != Kind::WatchedProgram {
@@ -36,8 +36,7 @@ pub(super) fn record(path: &Path, force: bool) -> Result<(WatchRecord, Vec<Warni
     {
         let message = format!("`{name}` is of another machine: {fact} {before}, here {after}");
         if !force {
-            return Err(Problem::refused(message)
-                .hint("prove it there, or add `--force` to learn what the repair would gain on this one"));
+            return Err(Problem::refused(message).hint(hint));
         }
         warnings.push(Warning::new("other-machine", message));
     }

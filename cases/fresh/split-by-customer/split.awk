@@ -1,0 +1,8 @@
+# Splits the usage records by customer, one file each, keeping their order.
+# close() because awk may run out of file descriptors otherwise.
+BEGIN { FS = "," }
+{
+    file = dir "/customers/" $2 ".csv"
+    print $1 "," $3 "," $4 >> file
+    close(file)
+}

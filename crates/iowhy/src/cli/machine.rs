@@ -1,0 +1,41 @@
+//! Options of `iowhy --all`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+/// How long the machine is watched without `--time`.
+const TIME: Duration = Duration::from_secs(10);
+
+/// Options of `iowhy --all`; `--time` is shared with `iowhy [PATH]`.
+#[derive(Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Options of `iowhy --all`")]
+pub struct MachineArgs {
+    /// Watch the whole machine: who waits for I/O or memory, on which device, caused by whom (needs root, or CAP_BPF and
+    /// CAP_PERFMON) [default time: 10s]
+    #[arg(long)]
+    pub all: bool,
+
+    /// Watch the machine, and report the waits of one control group: its directory, or its path as in /proc/PID/cgroup
+    #[arg(long, value_name = "GROUP")]
+    pub cgroup: Option<PathBuf>,
+
+    /// The same for a running container of Docker, Podman, containerd or Kubernetes: its name, or the beginning of its identifier
+    #[arg(long, value_name = "NAME|ID", conflicts_with = "cgroup")]
+    pub container: Option<String>,
+}
+
+impl MachineArgs {
+    /// Whether the machine is to be watched.
+    pub fn given(&self) -> Option<&'static str> {
+        [("--all", self.all), ("--cgroup", self.cgroup.is_some()), ("--container", self.container.is_some())]
+            .into_iter()
+            .find_map(|(name, given)| given.then_some(name))
+    }
+
+    /// How long.
+    pub fn time(&self, given: Option<Duration>) -> Duration {
+        given.unwrap_or(TIME)
+    }
+}

@@ -1,0 +1,123 @@
+//! The record of a watch of the whole machine: verdict, account, how it closes against the kernel's figures, the raw profile last.
+
+use iowhy_core::environment::Environment;
+use iowhy_core::machine::MachineProfile;
+use iowhy_core::profile::GroupLimit;
+use iowhy_core::warning::Warning;
+use iowhy_diagnose::machine::{Closure, MachineAccount, Verdict, closure};
+use iowhy_linux::control_group::GroupSeen;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::watch::Invocation;
+use super::{Kind, SCHEMA};
+
+/// Who waited for what, and who caused it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WholeMachineRecord {
+    /// Version of this format.
+    pub schema: u32,
+    /// Which record it is.
+    pub kind: Kind,
+    /// Version of iowhy.
+    pub iowhy: String,
+    /// The command line.
+    pub command: String,
+    /// Machine.
+    pub environment: Environment,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+    /// The control group that was asked about; absent: the whole machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupRecord>,
+    /// Limits of the control groups of the process that waits most, where it still runs.
+    pub limits: Vec<GroupLimit>,
+    /// What is said first.
+    pub verdict: Verdict,
+    /// What PSI counted, and how much of it the waits of the tasks explain.
+    pub closure: Vec<Closure>,
+    /// Who waited, and who caused it.
+    pub account: MachineAccount,
+    /// What was seen.
+    pub profile: MachineProfile,
+}
+
+/// A control group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GroupRecord {
+    /// Its path below the root of its hierarchy.
+    pub path: String,
+    /// Its limits, and those of the groups above it.
+    pub limits: Vec<GroupLimit>,
+    /// Time for which its CPU limit held tasks back, in seconds.
+    pub cpu_throttled_s: Option<f64>,
+    /// Times that `memory.high` made it free memory.
+    pub memory_high_events: Option<u64>,
+    /// Times that it reached its memory limit.
+    pub memory_limit_events: Option<u64>,
+    /// Its own pressure: I/O stalls (some), in seconds; `null`: its hierarchy counts none.
+    pub io_some_s: Option<f64>,
+    /// Memory stalls (some), in seconds.
+    pub memory_some_s: Option<f64>,
+}
+
+impl GroupRecord {
+    /// What its counters say.
+    pub fn new(seen: GroupSeen) -> GroupRecord {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        GroupRecord {
+            path: seen.path,
+            limits: seen.limits,
+            cpu_throttled_s: seen.cpu_throttled_ns.map(seconds),
+            memory_high_events: seen.memory_high_events,
+            memory_limit_events: seen.memory_limit_events,
+            io_some_s: seen.counted.map(|counted| seconds(counted.io_some_ns)),
+            memory_some_s: seen.counted.map(|counted| seconds(counted.memory_some_ns)),
+        }
+    }
+}
+
+impl WholeMachineRecord {
+    /// Puts it together.
+    pub fn new(
+        profile: MachineProfile,
+        account: MachineAccount,
+        verdict: Verdict,
+        group: Option<GroupRecord>,
+        limits: Vec<GroupLimit>,
+        invocation: Invocation,
+    ) -> WholeMachineRecord {
+        WholeMachineRecord {
+            schema: SCHEMA,
+            kind: Kind::WholeMachine,
+            iowhy: env!("CARGO_PKG_VERSION").to_owned(),
+            command: invocation.command,
+            environment: invocation.environment,
+            warnings: warnings(&profile),
+            group,
+            limits,
+            verdict,
+            closure: closure(&profile),
+            account,
+            profile,
+        }
+    }
+}
+
+fn warnings(profile: &MachineProfile) -> Vec<Warning> {
+    let lost = &profile.lost;
+    let mut messages: Vec<String> = profile.gaps.clone();
+    let mut said = |n: u64, words: &str| {
+        if n > 0 {
+            messages.push(format!("{n} {words}"));
+        }
+    };
+    said(lost.waits, "waits were not followed: the tables for them were full");
+    said(lost.events, "waits were lost: the buffer was full");
+    said(lost.requests, "events of block requests were lost: the buffer was full");
+    said(lost.stacks, "waits have no stack: the table of stacks was full");
+    said(lost.pooled, "events are of processes that share an entry of their name: there were too many");
+    said(lost.owners, "requests were not told apart at their device: causes beyond the first 31 are one");
+    said(lost.rows, "waits were put together without stack and device: there were too many kinds");
+    messages.into_iter().map(|message| Warning { code: "not-seen".to_owned(), message, next: None }).collect()
+}

@@ -1,0 +1,133 @@
+//! The account of a request, split by the stack samples of the same requests. How much CPU time and waiting it takes is
+//! measured exactly; samples tell in which layers, and what lies in functions of no known layer is `unexplained`. What calibration
+//! cells of other sizes lack of the measured time is an error of that prediction, and the cross-check tells it.
+//!
+//! Invariant: the total stays what it was. `program` and `call` are left to the calibration cells: the clock cannot fire while
+//! the kernel is entered or left.
+
+use std::collections::BTreeMap;
+
+use iowhy_core::cell::CellRun;
+use iowhy_core::layer::{Layer, Ledger};
+use iowhy_core::profile::Tier;
+use iowhy_core::rng::Rng;
+
+use super::part::IO_WAIT;
+use super::{MIN_SAMPLES, Observed};
+use crate::costs::Layers;
+use crate::ledger::layer_estimates;
+use crate::per_request::rounds;
+
+/// Layers below this share of the samples are left out.
+const TRACE: f64 = 5e-3;
+
+/// Splits `layers`, the account of `run` by calibration cells of its own, by samples. Unchanged where there are too few.
+pub fn split(seen: &Observed, run: &CellRun, layers: Layers, seed: u64) -> Layers {
+    let Some(point) = layers.ledger.as_ref().filter(|_| layers.own_cells && seen.samples >= MIN_SAMPLES)
+    else {
+        return layers;
+    };
+    let by_requests = seen.tier >= Tier::Observer && seen.sleeps(IO_WAIT) >= MIN_SAMPLES;
+    let (busy, kept) = shares(&seen.busy, if reaches_device(point) { seen.interrupts } else { 0 });
+    let below = Shares::below_the_call(point);
+    if kept < MIN_SAMPLES || below.0 + below.1 <= 0.0 {
+        return layers;
+    }
+    let shares = Shares {
+        busy,
+        waits: if by_requests { seen.wait_shares(IO_WAIT) } else { Vec::new() },
+        part: kept as f64 / seen.samples.max(kept) as f64,
+    };
+    let mut rng = Rng::new(seed);
+    let ledger = shares.apply(point);
+    let draws: Vec<Ledger> =
+        layers.draws.iter().map(|draw| shares.drawn(kept, &mut rng).apply(draw)).collect();
+    let estimates = match layers.estimates.is_empty() {
+        true => Vec::new(),
+        false => layer_estimates(&ledger, &draws, rounds(run).count()),
+    };
+    let still = |note: &String| !note.ends_with("together") || (note.starts_with("device") && !by_requests);
+    let mut notes: Vec<String> = layers.notes.into_iter().filter(still).collect();
+    notes.push(format!("CPU time beyond the call is split by {kept} stack samples"));
+    Layers { ledger: Some(ledger), estimates, notes, draws, own_cells: true }
+}
+
+/// Whether interrupts that hit the request may be those of its own completion.
+fn reaches_device(ledger: &Ledger) -> bool {
+    ledger.get(Layer::Device).wait_ns > 0.0
+}
+
+/// Shares of the samples by layer, without what calibration cells tell, and how many samples these are; interrupts are the driver's.
+fn shares(samples: &BTreeMap<Layer, u64>, interrupts: u64) -> (Vec<(Layer, f64)>, u64) {
+    let mut counts = samples.clone();
+    *counts.entry(Layer::Device).or_default() += interrupts;
+    counts.retain(|layer, _| !CALIBRATED.contains(layer));
+    let all: u64 = counts.values().sum();
+    counts.retain(|_, n| *n as f64 > TRACE * all as f64);
+    let kept: u64 = counts.values().sum();
+    (counts.into_iter().map(|(layer, n)| (layer, n as f64 / kept as f64)).collect(), kept)
+}
+
+const CALIBRATED: [Layer; 2] = [Layer::Program, Layer::Call];
+/// Layers whose CPU time the account knows by differences of cells.
+const BY_CELLS: [Layer; 5] = [Layer::Filesystem, Layer::Cache, Layer::Copy, Layer::Memory, Layer::Block];
+
+/// Shares of layers: of CPU time beyond the call, and of waiting for storage; empty where it stays as it is.
+struct Shares {
+    busy: Vec<(Layer, f64)>,
+    waits: Vec<(Layer, f64)>,
+    /// Part of the samples that is below the call.
+    part: f64,
+}
+
+impl Shares {
+    /// CPU time that an account has below the call: by cells, and what they lack of the time that was measured.
+    fn below_the_call(account: &Ledger) -> (f64, f64) {
+        let known = account.entries().iter().filter(|entry| BY_CELLS.contains(&entry.id));
+        (known.map(|entry| entry.busy_ns).sum(), account.get(Layer::Unexplained).busy_ns)
+    }
+
+    /// The ledger with its sums in these shares. Of what the cells lack, as much is below the call as samples are; the rest stays
+    /// unexplained.
+    fn apply(&self, from: &Ledger) -> Ledger {
+        let mut to = Ledger::default();
+        let (known, lacking) = Shares::below_the_call(from);
+        let whole: f64 = from.entries().iter().map(|entry| entry.busy_ns).sum();
+        let busy = (known + lacking).min((self.part * whole).max(known)).max(0.0);
+        for entry in from.entries() {
+            if !BY_CELLS.contains(&entry.id) && entry.id != Layer::Unexplained {
+                to.add(entry.id, entry.busy_ns, 0.0);
+            }
+        }
+        to.add(Layer::Unexplained, known + lacking - busy, 0.0);
+        self.busy.iter().for_each(|(layer, share)| to.add(*layer, busy * share, 0.0));
+        let mut waiting = 0.0;
+        for entry in from.entries() {
+            if IO_WAIT.contains(&entry.id) && !self.waits.is_empty() {
+                waiting += entry.wait_ns;
+            } else {
+                to.add(entry.id, 0.0, entry.wait_ns);
+            }
+        }
+        self.waits.iter().for_each(|(layer, share)| to.add(*layer, 0.0, waiting * share));
+        to
+    }
+
+    /// As another `n` samples might have had it.
+    fn drawn(&self, n: u64, rng: &mut Rng) -> Shares {
+        let mut of = |shares: &[(Layer, f64)]| {
+            let mut drawn: Vec<(Layer, f64)> = shares
+                .iter()
+                .map(|(layer, share)| {
+                    // The sum of twelve uniform numbers less 6 is near enough to a normal one.
+                    let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+                    (*layer, (share + normal * (share * (1.0 - share) / n as f64).sqrt()).max(0.0))
+                })
+                .collect();
+            let all: f64 = drawn.iter().map(|(_, share)| share).sum();
+            drawn.iter_mut().for_each(|(_, share)| *share /= all.max(f64::MIN_POSITIVE));
+            drawn
+        };
+        Shares { busy: of(&self.busy), waits: self.waits.clone(), part: self.part }
+    }
+}

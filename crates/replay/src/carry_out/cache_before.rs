@@ -1,0 +1,134 @@
+//! The page cache of the user's files, put back after replays that were not asked for.
+//!
+//! A cold replay drops pages that the user may want: what was cached before is read again at the end, and no more is dropped than
+//! the caller allows.
+
+use iowhy_core::replay::{Plan, Role, State};
+use iowhy_core::units::Bytes;
+use iowhy_probe::residency;
+
+use super::files::{self, ReplayFile};
+
+/// Pages are looked at and read again in pieces of this size.
+const PIECE_BYTES: u64 = 2 << 20;
+/// A file is cold if at most 1/N of its pages is cached.
+const COLD_PART: u64 = 20;
+/// Bytes of a warm file that may have to be fetched.
+const MAX_FETCHED_BYTES: u64 = 64 << 20;
+const PAGE: u64 = 4096;
+
+/// Dropping it reads again what was cached.
+#[derive(Debug)]
+pub struct CacheBefore {
+    files: Vec<(ReplayFile, Vec<u64>)>,
+}
+
+impl CacheBefore {
+    /// Looks at the user's files of a plan. `may_drop`: cached bytes that may be dropped for a while.
+    ///
+    /// # Errors
+    /// The files are not in the cache state that the plan begins with, and bringing them there would take or drop too much, as the
+    /// end of a sentence.
+    pub fn look(plan: &Plan, may_drop: u64) -> Result<CacheBefore, String> {
+        let mut before = CacheBefore { files: Vec::new() };
+        let mut dropped = 0;
+        for planned in plan.files.iter().filter(|f| f.role == Role::User && f.size_bytes > 0 && !f.direct) {
+            let file = files::open(planned, false).map_err(|problem| problem.message)?;
+            let seen = residency::look(file.plain(), 0, planned.size_bytes)
+                .map_err(|why| format!("the page cache of `{}` is not visible: {why}", planned.path))?;
+            let missing = (seen.pages - seen.resident) * PAGE;
+            match planned.state {
+                State::Warm if missing > MAX_FETCHED_BYTES => {
+                    return Err(format!(
+                        "{} of `{}` are not in the page cache, and were there while the program ran",
+                        Bytes(missing),
+                        planned.path
+                    ));
+                }
+                State::Warm => {}
+                State::Cold if seen.resident * COLD_PART <= seen.pages => {}
+                State::Cold => {
+                    dropped += seen.resident * PAGE;
+                    if dropped > may_drop {
+                        return Err(format!(
+                            "it would drop {} of `{}` from the page cache",
+                            Bytes(seen.resident * PAGE),
+                            planned.path
+                        ));
+                    }
+                    let pieces = pieces(&file, planned.size_bytes);
+                    before.files.push((file, pieces));
+                }
+            }
+        }
+        Ok(before)
+    }
+
+    /// Bytes that are read again at the end, if all of them are dropped.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, pieces)| pieces.len() as u64 * PIECE_BYTES).sum()
+    }
+}
+
+/// Where pieces begin of which most is cached.
+fn pieces(file: &ReplayFile, bytes: u64) -> Vec<u64> {
+    let starts = (0..bytes.div_ceil(PIECE_BYTES)).map(|i| i * PIECE_BYTES);
+    let cached = |start: &u64| {
+        residency::look(file.plain(), *start, PIECE_BYTES.min(bytes - start))
+            .is_ok_and(|seen| 2 * seen.resident > seen.pages)
+    };
+    starts.filter(cached).collect()
+}
+
+impl Drop for CacheBefore {
+    fn drop(&mut self) {
+        for (file, pieces) in &self.files {
+            for start in pieces {
+                // The page cache is no data: what cannot be read again is read by the next who wants it.
+                let _ = residency::pass(file.plain(), *start, PIECE_BYTES);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use iowhy_core::replay::PlanFile;
+
+    use super::*;
+
+    #[test]
+    fn what_was_cached_is_cached_again_and_no_more_is_dropped_than_allowed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        let bytes = 3 * PIECE_BYTES;
+        std::fs::write(&path, vec![7; bytes as usize]).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        let plan = |state| Plan {
+            files: vec![PlanFile {
+                size_bytes: bytes,
+                state,
+                ..PlanFile::new(path.to_str().unwrap(), Role::User)
+            }],
+            ..Plan::default()
+        };
+        let cached = || residency::look(file.as_fd(), 0, bytes).map(|seen| seen.share());
+        if cached().is_err() {
+            // Not the owner, or a kernel that shows nothing: nothing may be dropped either.
+            assert!(CacheBefore::look(&plan(State::Cold), u64::MAX).is_err());
+            return;
+        }
+        assert!(CacheBefore::look(&plan(State::Cold), bytes / 2).unwrap_err().contains("would drop"));
+        let before = CacheBefore::look(&plan(State::Cold), bytes).unwrap();
+        residency::evict(file.as_fd(), 0, bytes).unwrap();
+        if cached().unwrap() > 0.99 {
+            return eprintln!("skipped: the temporary directory is in memory, where nothing can be evicted");
+        }
+        drop(before);
+        assert!(cached().unwrap() > 0.99);
+        assert!(CacheBefore::look(&plan(State::Warm), 0).is_ok());
+    }
+}

@@ -1,0 +1,154 @@
+//! Recorded calls that a plan is made of: the record of every call, or one of the windows in which calls were recorded.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use iowhy_core::profile::{CompleteRecord, Step, StepKind, Stretch};
+use iowhy_diagnose::findings::Facts;
+
+/// Calls without a gap between them.
+#[derive(Clone, Debug)]
+pub(crate) struct Source<'a> {
+    /// The record that they are a part of; `None`: a window, which says nothing about the rest of the run.
+    pub(super) record: Option<&'a CompleteRecord>,
+    /// The calls.
+    pub(super) part: Cow<'a, Stretch>,
+    /// Whether the first call of the run is the first of these.
+    from_start: bool,
+}
+
+impl<'a> Source<'a> {
+    /// The part of the record of every call that is meant for a replay.
+    ///
+    /// # Errors
+    /// There is none, as the end of a sentence.
+    pub(crate) fn record(facts: &Facts<'a>) -> Result<Source<'a>, String> {
+        let pattern = &facts.profile.pattern;
+        let both = pattern.record.as_ref().zip(pattern.stretches.first());
+        let (record, part) =
+            both.ok_or_else(|| "it holds no record of every call of the program".to_owned())?;
+        Ok(Source { record: Some(record), part: Cow::Borrowed(part), from_start: record.from_ns == 0 })
+    }
+
+    /// The window with most time in calls that move bytes or make them durable, up to a duration.
+    ///
+    /// # Errors
+    /// No call was recorded, as the end of a sentence.
+    pub(crate) fn window(facts: &Facts<'a>, most_ns: f64) -> Result<Source<'a>, String> {
+        let cut = facts.profile.pattern.stretches.iter().map(|stretch| beginning(stretch, most_ns));
+        let (index, part) = cut
+            .enumerate()
+            .max_by_key(|(_, stretch)| {
+                stretch.steps.iter().filter(|s| matters(s)).map(|s| s.time_ns).sum::<u64>()
+            })
+            .filter(|(_, stretch)| stretch.steps.iter().any(matters))
+            .ok_or_else(|| "no call on a file was recorded with its place".to_owned())?;
+        Ok(Source { record: None, part: Cow::Owned(part), from_start: index == 0 })
+    }
+
+    /// Whether it is a window of the run, not a record of all of it.
+    pub(super) fn is_window(&self) -> bool {
+        self.record.is_none()
+    }
+
+    pub(super) fn begins_the_run(&self) -> bool {
+        self.from_start
+    }
+
+    /// Calls of a kind in the whole run: of the record; else what was counted of its system call, shared out as in the window.
+    pub(super) fn in_run(&self, facts: &Facts<'_>, kind: StepKind) -> f64 {
+        if let Some(record) = self.record {
+            return record
+                .totals
+                .iter()
+                .filter(|total| total.kind == kind)
+                .map(|total| total.calls as f64)
+                .sum();
+        }
+        let seen = |pick: &dyn Fn(StepKind) -> bool| -> f64 {
+            self.part.steps.iter().filter(|s| pick(s.kind)).map(|s| f64::from(s.count.max(1))).sum()
+        };
+        let maps = |kind| matches!(kind, StepKind::Map | StepKind::MmapAnon);
+        let counted = facts.counted_calls(&["mmap"]).filter(|_| maps(kind));
+        let share = seen(&|k| k == kind) / seen(&maps).max(1.0);
+        counted.map_or_else(|| seen(&|k| k == kind), |calls| calls * share)
+    }
+}
+
+/// Whether a step is what a plan is made for.
+fn matters(step: &Step) -> bool {
+    matches!(
+        step.kind,
+        StepKind::Read | StepKind::Write | StepKind::Sync | StepKind::Map | StepKind::MmapAnon
+    )
+}
+
+/// The calls of a stretch up to a time in one of its threads.
+fn beginning(stretch: &Stretch, most_ns: f64) -> Stretch {
+    let mut spent: HashMap<u32, f64> = HashMap::new();
+    let mut steps = Vec::new();
+    for step in &stretch.steps {
+        let spent = spent.entry(step.thread).or_default();
+        let (count, takes) = (f64::from(step.count.max(1)), (step.time_ns + step.gap_ns) as f64);
+        let left = most_ns - *spent;
+        if takes > left {
+            let fits = (count * left / takes).floor();
+            if fits >= 1.0 {
+                let part = |ns: u64| (ns as f64 * fits / count) as u64;
+                let (gap_ns, time_ns) = (part(step.gap_ns), part(step.time_ns));
+                steps.push(Step { count: fits as u32, gap_ns, time_ns, ..step.clone() });
+            }
+            break;
+        }
+        *spent += takes;
+        steps.push(step.clone());
+    }
+    Stretch { length_ns: stretch.length_ns.min(most_ns as u64), steps }
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_diagnose::findings::synthetic::Run;
+
+    use super::*;
+
+    fn step(kind: StepKind, count: u32, time_ns: u64) -> Step {
+        Step { kind, count, time_ns, file: Some(0), place: Some(0), bytes: 1, ..Step::default() }
+    }
+
+    #[test]
+    fn the_fullest_window_is_taken_up_to_its_time() {
+        let stretch = |steps: Vec<Step>| Stretch { length_ns: 1000, steps };
+        let run = Run::new(1.0).with(|p| {
+            p.pattern.stretches = vec![
+                stretch(vec![step(StepKind::Seek, 9, 900)]),
+                stretch(vec![step(StepKind::Read, 1, 100), step(StepKind::Write, 10, 500)]),
+                stretch(vec![step(StepKind::Read, 1, 50)]),
+            ];
+        });
+        run.facts(|f| {
+            let source = Source::window(f, 350.0).unwrap();
+            let counts: Vec<u32> = source.part.steps.iter().map(|s| s.count).collect();
+            assert_eq!(
+                (counts, source.begins_the_run(), source.part.steps[1].time_ns),
+                (vec![1, 5], false, 250)
+            );
+            assert!(Source::record(f).unwrap_err().contains("no record of every call"));
+        });
+        let nothing = Run::new(1.0).facts(|f| Source::window(f, 1e9).map(|_| ()));
+        assert!(nothing.unwrap_err().contains("no call on a file"));
+    }
+
+    #[test]
+    fn mappings_of_the_run_are_shared_out_as_in_the_window() {
+        let run = Run::new(1.0).calls(&[("mmap", 100)]).with(|p| {
+            let steps = vec![step(StepKind::Map, 3, 3), step(StepKind::MmapAnon, 1, 1)];
+            p.pattern.stretches = vec![Stretch { length_ns: 9, steps }];
+        });
+        run.facts(|f| {
+            let source = Source::window(f, 1e9).unwrap();
+            assert_eq!(source.in_run(f, StepKind::Map), 75.0);
+            assert_eq!(source.in_run(f, StepKind::Read), 0.0);
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! Completes the baseline of a window: times without the cost of recording, and a number of passes that can be measured.
+//!
+//! Recording lengthens each call, by about the time of a short call. The mean call of the whole run does not contain that cost, so the
+//! replay is compared with it.
+
+use iowhy_core::replay::{Action, Op, Plan, Role, State};
+use iowhy_diagnose::classify::Operation;
+use iowhy_diagnose::findings::Facts;
+use iowhy_diagnose::repair::order;
+
+use super::baseline::Baseline;
+use super::duration::{Bounds, passes};
+use crate::parts::Parts;
+
+/// Kinds of calls that are counted, each with the operation of its time.
+const KINDS: [(Op, Operation); 3] = [
+    (Op::Read { fresh: false }, Operation::Read),
+    (Op::Write, Operation::Write),
+    (Op::Fsync { metadata: false }, Operation::Sync),
+];
+
+/// The baseline of a window, with times of the run, and as many passes as make a measurable time.
+pub(super) fn settled(facts: &Facts<'_>, mut found: Baseline, bounds: &Bounds) -> Baseline {
+    let mut calls = Parts::default();
+    for action in found.plan.actions() {
+        *calls.of(action.op) += f64::from(action.count.max(1));
+    }
+    let mut recorded = found.recorded.unwrap_or_default();
+    for (op, operation) in KINDS {
+        if let Some(mean_ns) = facts.mean_call_ns(operation) {
+            *recorded.of(op) = mean_ns * *calls.of(op);
+        }
+    }
+    let pass_ns = (recorded.sum_ns() + found.plan.think_ns()) / found.plan.threads.len().max(1) as f64;
+    let wanted = passes(pass_ns, most_passes(&found.plan), bounds);
+    append_each_pass(&mut found.plan);
+    found.plan.passes = wanted;
+    recorded = recorded.times(f64::from(wanted));
+    found.recorded = Some(recorded);
+    found
+}
+
+/// The plan with `times` passes written out as one, so that a repair can combine calls of several. `None`: a pass cannot be repeated as
+/// often.
+pub(crate) fn unrolled(plan: &Plan, times: u32) -> Option<Plan> {
+    let written = plan.bytes(|op| op == Op::Write).saturating_mul(u64::from(times));
+    if f64::from(times) > most_passes(plan) || (times > 1 && written > Bounds::CALIBRATION.written_bytes) {
+        return None;
+    }
+    let shifted = |action: &Action, pass: u32| {
+        let shift = plan.files.get(action.file as usize).map_or(0, |file| file.shift_bytes);
+        Action { offset: action.offset.saturating_add(u64::from(pass).saturating_mul(shift)), ..*action }
+    };
+    let all = |actions: &Vec<Action>| {
+        (0..times).flat_map(|pass| actions.iter().map(move |a| shifted(a, pass))).collect()
+    };
+    let mut unrolled = Plan {
+        threads: plan.threads.iter().map(all).collect(),
+        passes: (plan.passes / times).max(1),
+        ..plan.clone()
+    };
+    for file in unrolled.files.iter_mut() {
+        file.shift_bytes = file.shift_bytes.saturating_mul(u64::from(times));
+    }
+    Some(unrolled)
+}
+
+/// Passes that find each cold byte cold.
+fn most_passes(plan: &Plan) -> f64 {
+    let of = |(at, file): (usize, &iowhy_core::replay::PlanFile)| {
+        let cold = file.role != Role::Sink && file.state == State::Cold && !file.direct;
+        let span = extent(plan, at as u32).max(1);
+        match (cold, file.shift_bytes) {
+            (false, _) => f64::INFINITY,
+            (true, 0) => 1.0,
+            (true, _) => (file.size_bytes as f64 / span as f64).floor(),
+        }
+    };
+    plan.files.iter().enumerate().map(of).fold(f64::INFINITY, f64::min)
+}
+
+/// What is appended to a file is appended in each pass.
+fn append_each_pass(plan: &mut Plan) {
+    for at in 0..plan.files.len() {
+        let made_anew = plan.any(|a| a.op == Op::RecreateFile && a.file as usize == at);
+        if plan.files[at].role == Role::ScratchEmpty && !made_anew {
+            plan.files[at].shift_bytes = extent(plan, at as u32);
+        }
+    }
+}
+
+fn extent(plan: &Plan, file: u32) -> u64 {
+    let actions: Vec<&Action> = plan.actions().filter(|a| a.file == file && order::has_place(a.op)).collect();
+    order::extent(&actions).map_or(0, |(_, high)| high)
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::layer::Layer;
+    use iowhy_core::replay::PlanFile;
+    use iowhy_diagnose::findings::synthetic::Run;
+
+    use super::*;
+
+    #[test]
+    fn a_short_window_is_compared_with_the_mean_call_and_repeated() {
+        let file = PlanFile { role: Role::ScratchEmpty, ..PlanFile::new("/data/log", Role::ScratchEmpty) };
+        let write = Action { count: 10, stride: 100, ..Action::one(Op::Write, 0, 0, 100, 0.0) };
+        let plan = Plan { files: vec![file], threads: vec![vec![write]], passes: 1, ..Plan::default() };
+        let recorded = Some(Parts { writes_ns: 90_000.0, ..Parts::default() });
+        let baseline = Baseline {
+            plan,
+            scale: 1.0,
+            program_io_ns: 1.0,
+            recorded,
+            recording: None,
+            touching_ns: 0.0,
+            goes_along_ns: 0.0,
+            notes: vec![],
+        };
+        // 100 writes in a tenth of a second: 1 ms each.
+        let run = Run::new(1.0).busy(Operation::Write, Layer::Cache, 0.1).calls(&[("write", 100)]);
+        let found = run.facts(|f| settled(f, baseline, &Bounds::CALIBRATION));
+        // 10 ms a pass, and an arm of 50 ms.
+        assert_eq!((found.plan.passes, found.plan.files[0].shift_bytes), (5, 1000));
+        assert!((found.recorded.unwrap().writes_ns - 50e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn passes_that_are_written_out_are_the_same_calls() {
+        let file = PlanFile { size_bytes: 1 << 20, shift_bytes: 8192, ..PlanFile::new("/d", Role::User) };
+        let read = Action::one(Op::Read { fresh: false }, 0, 4096, 4096, 1.0);
+        let plan = Plan { files: vec![file], threads: vec![vec![read]], passes: 6, ..Plan::default() };
+        let all = unrolled(&plan, 3).unwrap();
+        let offsets: Vec<u64> = all.actions().map(|a| a.offset).collect();
+        assert_eq!((offsets, all.passes, all.files[0].shift_bytes), (vec![4096, 12_288, 20_480], 2, 24_576));
+        assert_eq!(all.think_ns(), 3.0 * plan.think_ns());
+        let cold = PlanFile { state: State::Cold, shift_bytes: 0, ..plan.files[0].clone() };
+        assert!(unrolled(&Plan { files: vec![cold], ..plan }, 2).is_none(), "its bytes are cold once");
+    }
+
+    #[test]
+    fn cold_bytes_are_read_once() {
+        let file = |shift_bytes| PlanFile {
+            size_bytes: 1 << 20,
+            state: State::Cold,
+            shift_bytes,
+            ..PlanFile::new("/d", Role::User)
+        };
+        let read = Action::one(Op::Read { fresh: false }, 0, 0, 1 << 18, 0.0);
+        let most = |shift| {
+            most_passes(&Plan { files: vec![file(shift)], threads: vec![vec![read]], ..Plan::default() })
+        };
+        assert_eq!((most(0), most(1 << 18)), (1.0, 4.0));
+    }
+}
