@@ -8,6 +8,7 @@ pub mod advice;
 pub mod classify;
 pub mod findings;
 pub mod machine;
+pub mod phases;
 pub mod ranks;
 pub mod repair;
 pub mod runs;

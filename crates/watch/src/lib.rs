@@ -6,6 +6,7 @@
 pub mod block;
 pub mod calls;
 pub mod child;
+mod course;
 pub mod event;
 mod in_kernel;
 pub mod machine;

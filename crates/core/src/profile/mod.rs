@@ -4,6 +4,7 @@
 //! [`Profile::idle_wall_ns`] sum to [`Profile::wall_ns`]. Running time is at least the CPU time that the kernel counted.
 
 mod calls;
+mod course;
 mod group;
 mod pattern;
 mod served;
@@ -11,6 +12,7 @@ mod sight;
 mod storage;
 
 pub use calls::{Access, CallCount, CallCounts, FileUse, KindUse, SIZE_CLASSES, SampledShare, size_class};
+pub use course::{Course, DeviceCourse, Step as CourseStep};
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{
     CallPattern, CompleteRecord, FileIdentity, PatternFile, Step, StepKind, StepTotal, Stretch, buffer_offset,
@@ -79,6 +81,9 @@ pub struct Profile {
     pub rings: Option<RingUse>,
     /// Memory and control groups under pressure, others at work.
     pub pressure: Pressure,
+    /// The program and its machine in steps of time; absent from a run shorter than a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Control groups with limits that the program was in for most of the time; one for each hierarchy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<LimitedGroup>,

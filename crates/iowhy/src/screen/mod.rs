@@ -3,6 +3,7 @@
 
 pub mod classic;
 pub mod compare;
+pub(crate) mod course;
 pub mod doctor;
 pub(crate) mod figures;
 #[cfg(test)]

@@ -56,6 +56,18 @@ impl DeviceCounters {
         })
     }
 
+    /// Requests of any kind that ended.
+    pub fn requests(&self) -> u64 {
+        [self.read_requests, self.write_requests, self.discard_requests, self.flush_requests]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Sum of their times.
+    pub fn request_ns(&self) -> u64 {
+        [self.read_ns, self.write_ns, self.discard_ns, self.flush_ns].into_iter().fold(0, u64::saturating_add)
+    }
+
     /// Applies one operation to each pair of counts and another to each pair of times.
     fn combine(
         &self,

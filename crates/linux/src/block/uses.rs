@@ -29,6 +29,15 @@ impl Snapshot {
         Snapshot { devices: text.map(|text| parse(&String::from_utf8_lossy(text))) }
     }
 
+    /// What each device did since an earlier snapshot; nothing where one of them could not be read.
+    pub fn since<'a>(&'a self, earlier: &'a Snapshot) -> impl Iterator<Item = (&'a str, DeviceCounters)> {
+        let now = self.devices.iter().flatten().filter(|_| earlier.devices.is_some());
+        // A device that came meanwhile began at zero.
+        now.map(|(name, now)| {
+            (name.as_str(), now.since(earlier.counters(name).unwrap_or(&DeviceCounters::default())))
+        })
+    }
+
     fn counters(&self, name: &str) -> Option<&DeviceCounters> {
         self.devices.iter().flatten().find(|(known, _)| known == name).map(|(_, counters)| counters)
     }
@@ -64,14 +73,9 @@ fn uses_in(
     groups: &ControlGroups,
 ) -> Vec<DeviceUse> {
     let mut found: Vec<(bool, u64, DeviceUse)> = Vec::new();
-    if before.devices.is_none() {
-        return Vec::new();
-    }
-    for (name, now) in after.devices.iter().flatten() {
-        // A device that came meanwhile began at zero.
-        let passed = now.since(before.counters(name).unwrap_or(&DeviceCounters::default()));
+    for (name, passed) in after.since(before) {
         let queue = Queue { directory: sysfs.class_directory(name) };
-        let is_wanted = wanted.contains(name);
+        let is_wanted = wanted.iter().any(|wanted| wanted == name);
         let idle = DeviceCounters { busy_ns: passed.busy_ns, ..DeviceCounters::default() };
         if (is_wanted || passed != idle) && !queue.is_partition() && queue.counts() {
             found.push((

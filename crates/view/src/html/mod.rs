@@ -165,6 +165,17 @@ mod tests {
     use crate::document::Chapter;
 
     #[test]
+    fn every_layer_has_a_colour() {
+        for layer in iowhy_core::layer::Layer::ALL {
+            assert!(
+                STYLE.contains(&format!(".{} {{ fill:", layer.id())),
+                "`{}` is drawn in black",
+                layer.id()
+            );
+        }
+    }
+
+    #[test]
     fn what_a_record_says_cannot_become_markup() {
         let evil = "</title><script>alert(1)</script>\u{1b}[31m\" onload='x'";
         let mut table = Table::new([evil, "#n"]);

@@ -10,6 +10,7 @@ pub mod heat;
 pub mod histogram;
 pub mod lines;
 mod scale;
+pub mod strips;
 
 pub use scale::{Axis, Scale};
 

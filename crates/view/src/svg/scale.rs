@@ -58,6 +58,12 @@ impl Axis {
         Axis { scale, low, high, from, to }
     }
 
+    /// An axis from 0 to this value, without room.
+    pub(super) fn exact(high: f64, from: f64, to: f64) -> Axis {
+        let fits = high > 0.0 && high < MAX_VALUE;
+        Axis { scale: Scale::Linear, low: 0.0, high: if fits { high } else { 1.0 }, from, to }
+    }
+
     /// The place of a value; one beyond the axis stands at its end.
     pub fn at(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);

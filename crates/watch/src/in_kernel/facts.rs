@@ -11,7 +11,8 @@ use iowhy_linux::syscalls;
 use super::object::Object;
 use super::shapes::NUMBERS;
 use super::{chain, map};
-use crate::calls::{FileKey, OTHERS, UNKNOWN, errno_name};
+use crate::calls::{Direction, FileKey, OTHERS, Shape, UNKNOWN, errno_name};
+use crate::course::Own;
 
 /// Words (of 8 bytes) of `struct access`, `struct sums` and `struct file_sums`.
 const ACCESS: usize = 13;
@@ -183,6 +184,32 @@ fn processes(object: &mut Object) -> Result<HashMap<u32, OwnIo>, String> {
         processes.insert(pid, OwnIo { device_read_bytes, device_written_bytes, ..files });
     }
     Ok(processes)
+}
+
+/// Reads, bytes read, writes, bytes written, and syncs of all threads that were followed.
+pub(super) fn moved(object: &mut Object) -> Result<Own, String> {
+    let counts: PerCpuArray<_, [u64; 3]> = map(object, "counts")?;
+    let mut own = Own::default();
+    for number in 0..NUMBERS {
+        let shape = Shape::from_number(i64::from(number));
+        let [reads, writes, syncs] = match shape {
+            Shape::Move { direction, .. } => {
+                [direction == Direction::Read, direction == Direction::Write, false]
+            }
+            Shape::Relay { .. } => [true, true, false],
+            Shape::Sync => [false, false, true],
+            _ => continue,
+        };
+        let by_cpu = counts.get(&number, 0).map_err(|e| chain(&e))?;
+        for [calls, failed, bytes] in by_cpu.iter() {
+            let done = calls.saturating_sub(*failed);
+            let more = [(reads, done), (reads, *bytes), (writes, done), (writes, *bytes), (syncs, done)];
+            for (sum, (_, more)) in own.iter_mut().zip(more).filter(|(_, (counts, _))| *counts) {
+                *sum = sum.saturating_add(more);
+            }
+        }
+    }
+    Ok(own)
 }
 
 fn calls(object: &mut Object) -> Result<Vec<CallCount>, String> {

@@ -149,6 +149,11 @@ impl InKernel {
         }
     }
 
+    /// Calls and bytes that were moved so far: a small part of [`InKernel::facts`], which may be read often.
+    pub(crate) fn moved(&mut self) -> Option<crate::course::Own> {
+        facts::moved(&mut self.object).ok()
+    }
+
     /// What was counted so far.
     ///
     /// # Errors

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use iowhy_core::profile::{
-    CallPattern, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Process, Profile,
-    RingRequests, RingUse, Sight,
+    CallPattern, Course, End, FileUse, IoCounters, Limitation, LimitedGroup, Observer, OtherOnCpu, Process,
+    Profile, RingRequests, RingUse, Sight,
 };
 
 use iowhy_core::units;
@@ -46,6 +46,7 @@ struct Last {
     machine: Option<Machine>,
     /// Control groups with limits.
     limited: Vec<LimitedGroup>,
+    course: Option<Course>,
     /// The file of a command that ended.
     file: Option<PathBuf>,
 }
@@ -77,6 +78,8 @@ impl EventLoop<'_> {
         let own_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns)
             + self.state.names_cpu_ns.load(Ordering::Relaxed);
         self.file_round(now);
+        let own = self.moved();
+        let course = self.course.take().and_then(|course| course.finish(now, own, &mut self.state.reader));
         self.drain(true);
         let counts = self.recorder.take().map(|recorder| recorder.counts());
         if let Some(observer) = self.observer.as_mut().filter(|_| self.observed_switches) {
@@ -97,7 +100,7 @@ impl EventLoop<'_> {
         if self.command {
             self.measure_costs(Some(Duration::from_nanos(end_ns.saturating_sub(self.state.start_ns))));
         }
-        self.profile(Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, file })
+        self.profile(Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, course, file })
     }
 
     /// Tells the processes' own counters apart, where the observer saw every thread.
@@ -245,7 +248,7 @@ impl EventLoop<'_> {
     }
 
     fn profile(mut self, last: Last) -> Profile {
-        let Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, file } = last;
+        let Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, course, file } = last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
         self.told_of_lost_records(counts.lost, counts.records + counts.lost);
@@ -311,6 +314,7 @@ impl EventLoop<'_> {
             rings,
             pressure,
             groups: limited,
+            course,
         };
         debug_assert_eq!(profile.check(1e-6), Ok(()));
         profile

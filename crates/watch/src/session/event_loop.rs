@@ -15,6 +15,7 @@ use super::options::Options;
 use super::state::{State, What};
 use super::thread_set::LookBudget;
 use crate::child::Adoption;
+use crate::course::{self, CourseReader};
 use crate::event::Kind;
 use crate::in_kernel::{self, InKernel};
 use crate::perf::{self, Recorder, Rights, SelfTest};
@@ -83,6 +84,8 @@ pub(super) struct EventLoop<'a> {
     wants_record: bool,
     pub(super) state: State<'a>,
     pub(super) before: Option<Before>,
+    /// What changes over time; not of our own threads.
+    pub(super) course: Option<CourseReader>,
     pub(super) limitations: Vec<Limitation>,
     pub(super) own_cpu_before_ns: u64,
     /// Our CPU time from the beginning to the end of the program.
@@ -124,6 +127,7 @@ impl<'a> EventLoop<'a> {
             wants_record: options.count_calls && options.record_calls,
             state: State::new(options.on_path, now),
             before: None,
+            course: None,
             self_test: SelfTest::default(),
             rights,
             own_cpu_before_ns: thread_cpu_ns(),
@@ -382,6 +386,7 @@ impl<'a> EventLoop<'a> {
             counting.record(observer, now, self.command, self.wants_record, seed);
         }
         self.round_ns = now;
+        self.course = (!self.own).then(|| CourseReader::begin(now, &mut self.state.reader));
     }
 
     /// The command executes its program since a moment ago: what it ran for until now is not the program's.
@@ -446,6 +451,9 @@ impl<'a> EventLoop<'a> {
         if let Some(counting) = &self.counting {
             until = until.min(counting.deadline_ns());
         }
+        if let Some(course) = &self.course {
+            until = until.min(course.deadline_ns());
+        }
         until = until.min(self.state.files.deadline_ns().max(now + 1));
         if let Some(deadline) = self.deadline_ns {
             until = until.min(deadline);
@@ -505,9 +513,26 @@ impl<'a> EventLoop<'a> {
         }
         self.look_around(now);
         self.file_round(now);
+        self.course_step();
         if let Some((counting, observer)) = self.counting.as_mut().zip(self.observer.as_mut()) {
             counting.step(observer, monotonic_ns());
         }
+    }
+
+    /// Ends a step of time when it is due.
+    fn course_step(&mut self) {
+        let now = monotonic_ns();
+        if self.course.as_ref().is_some_and(|course| now >= course.deadline_ns()) {
+            let own = self.moved();
+            if let Some(course) = &mut self.course {
+                course.step(now, own, &mut self.state.reader);
+            }
+        }
+    }
+
+    /// What the program's calls moved so far, where every call is counted.
+    pub(super) fn moved(&mut self) -> Option<course::Own> {
+        self.observer.as_mut().filter(|_| self.counting.is_some()).and_then(InKernel::moved)
     }
 
     /// Hands on what is in the rings; with `all`, everything.

@@ -15,6 +15,7 @@ use iowhy_diagnose::classify::{Operation, Wait};
 use super::commands;
 use super::interval::{Basis, Measured};
 use super::io::io;
+use super::phases;
 use super::{
     CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord, WatchRecord,
 };
@@ -60,6 +61,7 @@ pub fn record(
     let unexplained = account.layers.get(Layer::Unexplained).total_ns();
     let mut environment = invocation.environment;
     add_device(&mut environment, &profile);
+    let (phases, pauses) = phases::records(&profile);
     WatchRecord {
         schema: SCHEMA,
         kind: Kind::WatchedProgram,
@@ -92,6 +94,8 @@ pub fn record(
         devices: profile.devices.clone(),
         threads: threads(&profile, account, &clock),
         call_sites: call_sites(account, &clock, &basis),
+        phases,
+        pauses,
         proof: None,
         profile,
     }

@@ -7,12 +7,14 @@ mod build;
 mod commands;
 mod interval;
 mod io;
+mod phases;
 #[cfg(test)]
 pub(crate) mod synthetic;
 #[cfg(test)]
 mod tests;
 
 pub use build::{Invocation, record};
+pub use phases::StretchRecord;
 
 use iowhy_core::environment::Environment;
 use iowhy_core::finding::Finding;
@@ -95,6 +97,13 @@ pub struct WatchRecord {
     pub threads: Vec<ThreadRecord>,
     /// Functions of the program that asked for it, most time first.
     pub call_sites: Vec<CallSite>,
+    /// Stretches in which the program read and wrote at other rates than before, in their order; absent where its rates never changed, or
+    /// where its calls were not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<StretchRecord>,
+    /// Stretches in which none of the program's calls returned while tasks of the machine waited for I/O or memory, longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<StretchRecord>,
     /// What became of the findings when they were tried (`--prove`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,

@@ -18,7 +18,7 @@ use iowhy_view::document::{Chapter, Detail, Part, Section, Split};
 use iowhy_view::piece::Piece;
 
 use super::figures::{OnTheClock, percent_of, plural, share, visible};
-use super::{prove, surroundings};
+use super::{course, prove, surroundings};
 use crate::record::watch::{Exit, LayerShare, RanAs, WatchRecord};
 
 /// Layers too small for a place of their own are one figure, if it is not written as 0.
@@ -36,6 +36,16 @@ pub fn chapter(record: &WatchRecord, detail: Detail) -> Chapter {
         sections.push(Section::quiet("Where the time went", layers(record)));
     }
     sections.push(Section::quiet("Bytes and calls", usage::parts(record)));
+    if page {
+        let course = record.profile.course.as_ref();
+        sections.push(course::section(course, &record.phases, &record.pauses));
+    } else {
+        let told = course::lines(&record.phases, &record.pauses);
+        sections.push(Section::quiet(
+            "Over time",
+            (!told.is_empty()).then_some(Part::Facts(told)).into_iter().collect(),
+        ));
+    }
     sections.push(Section::quiet("Processes", processes::parts(record, detail)));
     sections.push(Section::quiet("Operations", tables::operations(record, detail)));
     sections.push(Section::new("", tables::syncs(record)));

@@ -1,0 +1,358 @@
+//! Phases of a run: stretches in which the program reads and writes at other rates than before, and pauses in which none of its calls
+//! returned while tasks waited for I/O or memory. From counts in steps of time alone. Pure.
+//!
+//! Goal: what a person sees in the picture, in words. Non-goal: why; that is what findings are for.
+
+use iowhy_core::profile::Course;
+use iowhy_core::rng::Rng;
+
+/// Fewest steps of a phase: fewer tell no rate.
+const LEAST_STEPS: usize = 5;
+/// Orders of the steps that a change is compared with, and its level: it must stand out among all of them.
+const ORDERS: usize = 199;
+const LEVEL: f64 = 0.01;
+/// What is told: rates that differ by this factor, the larger of them at least this part of the highest of the run.
+const FACTOR: f64 = 2.0;
+const MATTERS: f64 = 0.05;
+/// A pause is told where tasks waited for this part of it.
+const WAITED: f64 = 0.5;
+
+/// Sums over consecutive steps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stretch {
+    /// Its first step.
+    pub first: usize,
+    /// The step behind its last one.
+    pub end: usize,
+    /// Its beginning, in nanoseconds from that of the run.
+    pub begin_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
+    /// Calls of the program that read.
+    pub reads: u64,
+    /// Bytes they returned.
+    pub read_bytes: u64,
+    /// Calls that wrote.
+    pub writes: u64,
+    /// Bytes they took.
+    pub written_bytes: u64,
+    /// Calls that made data durable.
+    pub syncs: u64,
+    /// Part of it in which tasks of the machine waited for I/O; `None` where the kernel does not count that.
+    pub io_waited: Option<f64>,
+    /// Part of it in which tasks waited for memory.
+    pub memory_waited: Option<f64>,
+    /// The device that was busy longest, and the part of the time that it was.
+    pub device: Option<(String, f64)>,
+    /// Bytes that this device read and wrote.
+    pub device_bytes: [u64; 2],
+}
+
+impl Stretch {
+    /// Its length, in nanoseconds.
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+
+    /// Bytes read and written a second.
+    fn rates(&self) -> [f64; 2] {
+        [self.read_bytes, self.written_bytes].map(|bytes| bytes as f64 * 1e9 / self.length_ns().max(1) as f64)
+    }
+}
+
+/// What a run consists of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Phases {
+    /// Its phases in their order; one where nothing changed, none where it has too few steps.
+    pub phases: Vec<Stretch>,
+    /// Pauses, longest first.
+    pub pauses: Vec<Stretch>,
+}
+
+/// Finds them. Needs the program's own counts.
+///
+/// A run is divided where the sums of ranks before and behind a step (reads and writes together) differ more than in 199 random
+/// orders of the same steps (a permutation test at 1 % on the maximum over all places), then its parts again. Steps that follow each other
+/// are not independent, so a division is no proof of a cause; it is told only where rates differ by a factor of two.
+pub fn phases(course: &Course) -> Phases {
+    let steps = course.ends_ns.len();
+    if steps < 2 * LEAST_STEPS || course.read_bytes.len() != steps {
+        return Phases::default();
+    }
+    let lengths: Vec<u64> = course.lengths_ns().collect();
+    let rate = |column: &[u64]| -> Vec<f64> {
+        column.iter().zip(&lengths).map(|(bytes, length)| *bytes as f64 / (*length).max(1) as f64).collect()
+    };
+    let rates = [rate(&course.read_bytes), rate(&course.written_bytes)];
+    let mut places = vec![0, steps];
+    let mut open = vec![(0, steps)];
+    while let Some((first, end)) = open.pop() {
+        if let Some(at) = change(&rates, first, end) {
+            places.push(at);
+            open.extend([(first, at), (at, end)]);
+        }
+    }
+    places.sort_unstable();
+    let parts = places.windows(2).map(|pair| stretch(course, pair[0], pair[1])).collect();
+    let phases = joined(course, parts);
+    let pauses = phases.iter().flat_map(|phase| pauses(course, phase)).collect();
+    Phases { phases, pauses: longest_first(pauses) }
+}
+
+/// Where the steps change most, if that stands out.
+fn change(rates: &[Vec<f64>; 2], first: usize, end: usize) -> Option<usize> {
+    let n = end - first;
+    if n < 2 * LEAST_STEPS {
+        return None;
+    }
+    let ranks = [ranks(&rates[0][first..end]), ranks(&rates[1][first..end])];
+    let mut order: Vec<usize> = (0..n).collect();
+    let (at, most) = strongest(&ranks, &order);
+    let mut rng = Rng::new(n as u64);
+    let mut as_strong = 1;
+    for _ in 0..ORDERS {
+        rng.shuffle(&mut order);
+        as_strong += usize::from(strongest(&ranks, &order).1 >= most);
+    }
+    (most > 0.0 && as_strong as f64 / (ORDERS + 1) as f64 <= LEVEL).then_some(first + at)
+}
+
+/// The place with the largest difference of ranks before and behind it, in units of its variance (a two-sample rank statistic at
+/// each place, both series added).
+fn strongest(ranks: &[Vec<f64>; 2], order: &[usize]) -> (usize, f64) {
+    let n = order.len() as f64;
+    let mut sums = [0.0; 2];
+    let mut found = (0, 0.0);
+    for (at, step) in order.iter().enumerate() {
+        let before = at + 1;
+        for (sum, ranks) in sums.iter_mut().zip(ranks) {
+            *sum += ranks[*step];
+        }
+        if before < LEAST_STEPS || order.len() - before < LEAST_STEPS {
+            continue;
+        }
+        let k = before as f64;
+        let value: f64 = sums.iter().map(|sum| sum * sum).sum::<f64>() * n / (k * (n - k));
+        if value > found.1 {
+            found = (before, value);
+        }
+    }
+    found
+}
+
+/// Ranks about 0, equal ones shared, in units of their deviation; all 0 where all values are equal.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let mut ranks = vec![0.0; values.len()];
+    let centre = (values.len() - 1) as f64 / 2.0;
+    let mut at = 0;
+    for equal in order.chunk_by(|a, b| values[*a] == values[*b]) {
+        let shared = at as f64 + (equal.len() - 1) as f64 / 2.0 - centre;
+        equal.iter().for_each(|step| ranks[*step] = shared);
+        at += equal.len();
+    }
+    let deviation = (ranks.iter().map(|rank| rank * rank).sum::<f64>() / values.len() as f64).sqrt();
+    if deviation > 0.0 {
+        ranks.iter_mut().for_each(|rank| *rank /= deviation);
+    }
+    ranks
+}
+
+/// Neighbours whose rates do not differ enough are one; most alike first.
+fn joined(course: &Course, mut parts: Vec<Stretch>) -> Vec<Stretch> {
+    let highest =
+        |parts: &[Stretch], at: usize| parts.iter().map(|part| part.rates()[at]).fold(0.0, f64::max);
+    loop {
+        let most = [highest(&parts, 0), highest(&parts, 1)];
+        let alike = parts.windows(2).enumerate().map(|(at, pair)| (at, distance(&pair[0], &pair[1], most)));
+        match alike.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            Some((at, distance)) if distance < FACTOR => {
+                parts[at] = stretch(course, parts[at].first, parts[at + 1].end);
+                parts.remove(at + 1);
+            }
+            _ => return parts,
+        }
+    }
+}
+
+/// The largest factor between rates of two stretches, of those rates that matter.
+fn distance(a: &Stretch, b: &Stretch, most: [f64; 2]) -> f64 {
+    let factors = a.rates().into_iter().zip(b.rates()).zip(most).map(|((a, b), most)| {
+        let (low, high) = (a.min(b), a.max(b));
+        if high < MATTERS * most || high <= 0.0 { 1.0 } else { high / low.max(MATTERS * high / FACTOR) }
+    });
+    factors.fold(1.0, f64::max)
+}
+
+/// Pauses of a phase: consecutive steps without a call that returned, more of them than the part of such steps in the phase explains, in
+/// most of which tasks waited.
+fn pauses(course: &Course, phase: &Stretch) -> Vec<Stretch> {
+    let is_empty = |step: &usize| {
+        [&course.reads, &course.writes, &course.syncs].iter().all(|column| column.get(*step) == Some(&0))
+    };
+    let steps: Vec<usize> = (phase.first..phase.end).collect();
+    let empty = steps.iter().filter(|step| is_empty(step)).count();
+    if empty == steps.len() {
+        return Vec::new();
+    }
+    let share = empty as f64 / steps.len() as f64;
+    let runs = steps.chunk_by(|a, b| is_empty(a) == is_empty(b)).filter(|run| is_empty(&run[0]));
+    let long = runs.filter(|run| share.powi(run.len() as i32) * steps.len() as f64 <= LEVEL);
+    let told = long.filter_map(|run| {
+        let pause = stretch(course, run[0], run[run.len() - 1] + 1);
+        let waited = [pause.io_waited, pause.memory_waited].into_iter().flatten().fold(0.0, f64::max);
+        (waited >= WAITED).then_some(pause)
+    });
+    told.collect()
+}
+
+fn longest_first(mut pauses: Vec<Stretch>) -> Vec<Stretch> {
+    pauses.sort_by_key(|pause| std::cmp::Reverse(pause.length_ns()));
+    pauses
+}
+
+/// The sums over some steps.
+fn stretch(course: &Course, first: usize, end: usize) -> Stretch {
+    let sum = |column: &[u64]| column.get(first..end).map_or(0, |part| part.iter().sum());
+    let begin_ns = if first == 0 { 0 } else { course.ends_ns[first - 1] };
+    let end_ns = course.ends_ns[end - 1];
+    let length = end_ns.saturating_sub(begin_ns).max(1) as f64;
+    let part = |column: &[u64]| column.get(first..end).map(|_| (sum(column) as f64 / length).min(1.0));
+    let busiest = course.devices.iter().max_by_key(|device| sum(&device.busy_ns));
+    let busiest = busiest.filter(|device| sum(&device.busy_ns) > 0);
+    Stretch {
+        first,
+        end,
+        begin_ns,
+        end_ns,
+        reads: sum(&course.reads),
+        read_bytes: sum(&course.read_bytes),
+        writes: sum(&course.writes),
+        written_bytes: sum(&course.written_bytes),
+        syncs: sum(&course.syncs),
+        io_waited: part(&course.io_some_ns),
+        memory_waited: part(&course.memory_some_ns),
+        device: busiest.map(|device| (device.name.clone(), (sum(&device.busy_ns) as f64 / length).min(1.0))),
+        device_bytes: busiest.map_or([0; 2], |device| [sum(&device.read_bytes), sum(&device.written_bytes)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::profile::{CourseStep, DeviceCourse};
+
+    use super::*;
+
+    const STEP_NS: u64 = 100_000_000;
+
+    /// A course of steps: reads' bytes, writes' bytes, part waited for I/O.
+    fn course(steps: impl IntoIterator<Item = (u64, u64, f64)>) -> Course {
+        let mut course = Course::default();
+        for (n, (read, written, waited)) in steps.into_iter().enumerate() {
+            course.push(CourseStep {
+                end_ns: (n as u64 + 1) * STEP_NS,
+                own: Some([read.div_ceil(4096), read, written.div_ceil(4096), written, 0]),
+                stalls: Some([(waited * STEP_NS as f64) as u64, 0, 0, 0]),
+                memory: None,
+                devices: vec![("vda".to_owned(), [read, written, 1, 1, STEP_NS / 2])],
+            });
+        }
+        course
+    }
+
+    /// Noise about a rate, as a program's steps have.
+    fn noisy(n: usize, rate: u64, rng: &mut Rng) -> Vec<u64> {
+        (0..n).map(|_| (rate as f64 * (0.7 + 0.6 * rng.unit())) as u64).collect()
+    }
+
+    fn ends(phases: &Phases) -> Vec<usize> {
+        phases.phases.iter().map(|phase| phase.end).collect()
+    }
+
+    #[test]
+    fn a_program_that_reads_and_then_writes_has_two_phases() {
+        let mut rng = Rng::new(3);
+        let reads = noisy(40, 1 << 20, &mut rng).into_iter().map(|bytes| (bytes, 0, 0.1));
+        let writes: Vec<_> = noisy(30, 1 << 22, &mut rng).into_iter().map(|bytes| (0, bytes, 0.1)).collect();
+        let found = phases(&course(reads.chain(writes)));
+        assert_eq!(ends(&found), [40, 70]);
+        assert_eq!((found.phases[0].written_bytes, found.phases[1].read_bytes), (0, 0));
+        assert_eq!((found.phases[1].begin_ns, found.phases[1].end_ns), (40 * STEP_NS, 70 * STEP_NS));
+        assert!(found.pauses.is_empty());
+    }
+
+    #[test]
+    fn an_even_program_has_one_phase_and_false_divisions_are_rare() {
+        let mut rng = Rng::new(11);
+        let divided = (0..200)
+            .filter(|_| {
+                let mut wild = |_| ((rng.unit() * rng.unit() * 1e7) as u64, 0, 0.0);
+                phases(&course((0..60).map(&mut wild))).phases.len() > 1
+            })
+            .count();
+        // The level is 1 % for each division tried, before rates are compared.
+        assert!(divided <= 6, "{divided} of 200");
+    }
+
+    #[test]
+    fn a_small_change_is_not_told() {
+        let mut rng = Rng::new(5);
+        let first = noisy(50, 1_000_000, &mut rng);
+        let second = noisy(50, 1_500_000, &mut rng);
+        assert_eq!(
+            ends(&phases(&course(first.into_iter().chain(second).map(|bytes| (bytes, 0, 0.0))))),
+            [100]
+        );
+    }
+
+    #[test]
+    fn a_pause_needs_steps_without_calls_and_somebody_who_waits() {
+        let mut rng = Rng::new(7);
+        let with_pause = |waited: f64, rng: &mut Rng| {
+            let steps = noisy(80, 1 << 20, rng).into_iter().enumerate();
+            course(steps.map(
+                |(n, bytes)| {
+                    if (50..54).contains(&n) { (0, 0, waited) } else { (0, bytes, 0.2) }
+                },
+            ))
+        };
+        let found = phases(&with_pause(0.95, &mut rng));
+        assert_eq!(found.pauses.len(), 1);
+        assert_eq!((found.pauses[0].begin_ns, found.pauses[0].end_ns), (50 * STEP_NS, 54 * STEP_NS));
+        assert_eq!(found.pauses[0].device, Some(("vda".to_owned(), 0.5)));
+        assert!(phases(&with_pause(0.0, &mut rng)).pauses.is_empty(), "it computed");
+        let slow = course((0..80).map(|n| if n % 8 == 0 { (4096, 0, 0.9) } else { (0, 0, 0.9) }));
+        assert!(phases(&slow).pauses.is_empty(), "seldom calls are no pauses");
+    }
+
+    #[test]
+    fn phases_cover_the_run_and_hold_all_its_bytes() {
+        let mut rng = Rng::new(13);
+        for _ in 0..50 {
+            let steps = 10 + rng.below(150) as usize;
+            let mut level = 1;
+            let made = course((0..steps).map(|_| {
+                if rng.below(20) == 0 {
+                    level = 1 << rng.below(24);
+                }
+                (rng.below(level), rng.below(level * 2), rng.unit())
+            }));
+            let found = phases(&made);
+            assert_eq!((found.phases[0].first, found.phases.last().unwrap().end), (0, steps));
+            assert!(found.phases.windows(2).all(|pair| pair[0].end == pair[1].first));
+            let total: u64 = found.phases.iter().map(|phase| phase.read_bytes).sum();
+            assert_eq!(total, made.read_bytes.iter().sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_of_a_short_run_or_without_own_counts() {
+        assert_eq!(phases(&course((0..9).map(|_| (1, 1, 0.0)))), Phases::default());
+        let mut unknown = course((0..50).map(|_| (1, 1, 0.0)));
+        unknown.read_bytes = Vec::new();
+        assert_eq!(phases(&unknown), Phases::default());
+        unknown.devices = vec![DeviceCourse::default()];
+        assert_eq!(phases(&unknown), Phases::default());
+    }
+}

@@ -1,0 +1,271 @@
+//! What happened over time: phases and pauses in words; on a page, strips of the program and of its machine.
+
+use iowhy_core::profile::Course;
+use iowhy_core::units;
+use iowhy_view::document::{Chart, Part, Section, Table};
+use iowhy_view::svg::strips::{self, Mark, Strip};
+
+use super::figures::{bytes, percent_of, plural, visible};
+use crate::record::watch::StretchRecord;
+
+/// Fewer steps make no picture.
+const LEAST_STEPS: usize = 5;
+/// Phases and pauses that are told on a screen.
+const MAX_PHASES: usize = 5;
+const MAX_PAUSES: usize = 3;
+/// Devices with strips of their own, those with most time busy.
+const MAX_DEVICES: usize = 3;
+/// Rows of the table below the strips: steps are added up.
+const MAX_ROWS: usize = 30;
+
+fn seconds(s: f64) -> String {
+    units::time(s * 1e9)
+}
+
+/// Phases and pauses, a line each.
+pub(crate) fn lines(phases: &[StretchRecord], pauses: &[StretchRecord]) -> Vec<(String, String)> {
+    let more = |all: usize, most: usize| match all.saturating_sub(most) {
+        0 => String::new(),
+        more => format!("; {more} more: --json"),
+    };
+    let mut lines = Vec::new();
+    if !phases.is_empty() {
+        let told: Vec<String> = phases.iter().take(MAX_PHASES).map(phase).collect();
+        lines.push(("phases".to_owned(), told.join("; ") + &more(phases.len(), MAX_PHASES)));
+    }
+    if !pauses.is_empty() {
+        let told: Vec<String> = pauses.iter().take(MAX_PAUSES).map(pause).collect();
+        lines.push(("pauses".to_owned(), told.join("; ") + &more(pauses.len(), MAX_PAUSES)));
+    }
+    lines
+}
+
+/// `to 4.2 s reads 310 MiB/s`
+fn phase(of: &StretchRecord) -> String {
+    let rate = |bytes: u64| units::rate_bytes(bytes as f64 / of.length_s().max(1e-9));
+    let mut does = Vec::new();
+    if of.read_bytes > 0 {
+        does.push(format!("reads {}", rate(of.read_bytes)));
+    }
+    if of.written_bytes > 0 {
+        does.push(format!("writes {}", rate(of.written_bytes)));
+    }
+    if of.syncs > 0 {
+        does.push(plural(of.syncs, "sync", "syncs"));
+    }
+    let does = if does.is_empty() { "no reads or writes".to_owned() } else { does.join(", ") };
+    format!("to {} {does}", seconds(of.end_s))
+}
+
+/// `1.2 s at 6.1 s (some task waited for I/O 98 % of it; vda busy 100 %, 410 MiB written)`
+fn pause(of: &StretchRecord) -> String {
+    let waited = |share: Option<f64>, what: &str| {
+        share
+            .filter(|share| visible(*share))
+            .map(|share| format!("tasks waited for {what} {} of it", percent_of(share)))
+    };
+    let mut about: Vec<String> = waited(of.io_waited_share, "I/O")
+        .into_iter()
+        .chain(waited(of.memory_waited_share, "memory"))
+        .collect();
+    if let (Some(device), Some(busy)) = (&of.device, of.device_busy_share) {
+        let moved = [(of.device_read_bytes, "read"), (of.device_written_bytes, "written")];
+        let moved = moved
+            .into_iter()
+            .filter(|(bytes, _)| *bytes > 0)
+            .map(|(n, what)| format!(", {} {what}", bytes(n)));
+        about.push(format!("{device} busy {}{}", percent_of(busy), moved.collect::<String>()));
+    }
+    format!(
+        "no call returned for {} at {} ({})",
+        seconds(of.length_s()),
+        seconds(of.begin_s),
+        about.join("; ")
+    )
+}
+
+/// The section of a page; empty where there are too few steps.
+pub(crate) fn section(
+    course: Option<&Course>,
+    phases: &[StretchRecord],
+    pauses: &[StretchRecord],
+) -> Section {
+    let Some(course) = course.filter(|course| course.ends_ns.len() >= LEAST_STEPS) else {
+        return Section::default();
+    };
+    let rows = rows(course);
+    let ends: Vec<f64> = course.ends_ns.iter().map(|ns| *ns as f64 / 1e9).collect();
+    let strips: Vec<Strip> = rows
+        .iter()
+        .map(|row| Strip {
+            name: row.name.clone(),
+            values: row.values.clone(),
+            top: row.limit.unwrap_or_else(|| row.values.iter().copied().fold(0.0, f64::max)),
+        })
+        .collect();
+    let marks: Vec<Mark> =
+        pauses.iter().map(|of| Mark { begin: of.begin_s, end: of.end_s, tip: pause(of) }).collect();
+    let words = |row: usize, value: f64| (rows[row].words)(value);
+    let alt = alt(&ends, phases, pauses);
+    let svg = strips::chart(&strips, &ends, &marks, &seconds, &words, &alt);
+    let title = "The program and its machine over time; the figure on the left is that of the upper edge";
+    let chart = Chart { title: title.to_owned(), alt, svg, table: table(course, &rows) };
+    let mut parts = vec![Part::Chart(chart)];
+    let told = lines(phases, pauses);
+    if !told.is_empty() {
+        parts.insert(0, Part::Facts(told));
+    }
+    let note = "Devices, waits and memory are those of the whole machine, whoever caused them.";
+    parts.push(Part::Note(note.to_owned()));
+    Section::new("Over time", parts)
+}
+
+fn alt(ends: &[f64], phases: &[StretchRecord], pauses: &[StretchRecord]) -> String {
+    let length = seconds(ends.last().copied().unwrap_or(0.0));
+    match (phases.len(), pauses.len()) {
+        (0, 0) => length,
+        (phases, pauses) => {
+            let phases = plural(phases.max(1) as u64, "phase", "phases");
+            format!("{length}: {phases}, {}", plural(pauses as u64, "pause", "pauses"))
+        }
+    }
+}
+
+/// A quantity over the steps.
+struct Row {
+    name: String,
+    values: Vec<f64>,
+    /// A value that it cannot exceed.
+    limit: Option<f64>,
+    words: fn(f64) -> String,
+}
+
+fn rows(course: &Course) -> Vec<Row> {
+    let lengths: Vec<f64> = course.lengths_ns().map(|ns| (ns as f64).max(1.0)).collect();
+    let each = |column: &[u64], unit: f64| -> Vec<f64> {
+        column.iter().zip(&lengths).map(|(value, ns)| *value as f64 * unit / ns).collect()
+    };
+    let mut rows = Vec::new();
+    let mut row = |name: String, values: Vec<f64>, limit: Option<f64>, words: fn(f64) -> String| {
+        if values.iter().any(|value| *value > 0.0) {
+            rows.push(Row { name, values, limit, words });
+        }
+    };
+    let rate = |column: &[u64]| each(column, 1e9);
+    row("program reads".to_owned(), rate(&course.read_bytes), None, units::rate_bytes);
+    row("program writes".to_owned(), rate(&course.written_bytes), None, units::rate_bytes);
+    row("program syncs".to_owned(), rate(&course.syncs), None, units::count_rate);
+    let share =
+        |column: &[u64]| -> Vec<f64> { each(column, 1.0).into_iter().map(|share| share.min(1.0)).collect() };
+    row("tasks wait for I/O".to_owned(), share(&course.io_some_ns), Some(1.0), percent_of);
+    row("tasks wait for memory".to_owned(), share(&course.memory_some_ns), Some(1.0), percent_of);
+    row("tasks wait for a CPU".to_owned(), share(&course.cpu_some_ns), Some(1.0), percent_of);
+    let mut devices: Vec<_> = course.devices.iter().collect();
+    devices.sort_by_key(|device| std::cmp::Reverse(device.busy_ns.iter().sum::<u64>()));
+    for device in devices.into_iter().take(MAX_DEVICES) {
+        let name = &device.name;
+        row(format!("{name} reads"), rate(&device.read_bytes), None, units::rate_bytes);
+        row(format!("{name} writes"), rate(&device.written_bytes), None, units::rate_bytes);
+        row(format!("{name} requests in flight"), each(&device.request_ns, 1.0), None, |mean| {
+            format!("{mean:.1}")
+        });
+        row(format!("{name} busy"), share(&device.busy_ns), Some(1.0), percent_of);
+    }
+    let level = |column: &[u64]| column.iter().map(|bytes| *bytes as f64).collect();
+    row("dirty memory".to_owned(), level(&course.dirty_bytes), None, size);
+    row("memory being written".to_owned(), level(&course.writeback_bytes), None, size);
+    row("available memory".to_owned(), level(&course.available_bytes), None, size);
+    rows
+}
+
+fn size(value: f64) -> String {
+    bytes(value.max(0.0) as u64)
+}
+
+/// Means over neighbouring steps.
+fn table(course: &Course, rows: &[Row]) -> Table {
+    let headings =
+        std::iter::once("#until".to_owned()).chain(rows.iter().map(|row| format!("#{}", row.name)));
+    let mut table = Table::new(headings);
+    let lengths: Vec<f64> = course.lengths_ns().map(|ns| ns as f64).collect();
+    let each = course.ends_ns.len().div_ceil(MAX_ROWS).max(1);
+    for (number, ends) in course.ends_ns.chunks(each).enumerate() {
+        let steps = number * each..number * each + ends.len();
+        let whole: f64 = lengths[steps.clone()].iter().sum();
+        let mean = |row: &Row| {
+            let sum: f64 =
+                row.values[steps.clone()].iter().zip(&lengths[steps.clone()]).map(|(v, ns)| v * ns).sum();
+            (row.words)(sum / whole.max(1.0))
+        };
+        let until = seconds(ends.last().map_or(0.0, |ns| *ns as f64 / 1e9));
+        table.row(std::iter::once(until).chain(rows.iter().map(mean)));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::profile::CourseStep;
+
+    use super::*;
+
+    const STEP_NS: u64 = 100_000_000;
+
+    fn course() -> Course {
+        let mut course = Course::default();
+        for n in 1..=80u64 {
+            course.push(CourseStep {
+                end_ns: n * STEP_NS,
+                own: Some([1, if n <= 40 { 1 << 20 } else { 0 }, 1, if n > 40 { 2 << 20 } else { 0 }, 0]),
+                stalls: Some([STEP_NS / 4, 0, 0, 0]),
+                memory: Some([n, 0, 1 << 30]),
+                devices: vec![("vda".to_owned(), [1 << 20, 0, 8, 2 * STEP_NS, STEP_NS])],
+            });
+        }
+        course
+    }
+
+    fn stretch(begin_s: f64, end_s: f64) -> StretchRecord {
+        StretchRecord {
+            begin_s,
+            end_s,
+            read_bytes: 10 << 20,
+            syncs: 1,
+            io_waited_share: Some(0.98),
+            device: Some("vda".to_owned()),
+            device_busy_share: Some(1.0),
+            device_written_bytes: 410 << 20,
+            ..StretchRecord::default()
+        }
+    }
+
+    #[test]
+    fn phases_and_pauses_are_sentences() {
+        let told = lines(
+            &[stretch(0.0, 2.0), StretchRecord { end_s: 9.0, ..StretchRecord::default() }],
+            &[stretch(6.1, 7.3)],
+        );
+        assert_eq!(told[0].1, "to 2.0 s reads 5.00 MiB/s, 1 sync; to 9.0 s no reads or writes");
+        assert_eq!(
+            told[1].1,
+            "no call returned for 1.2 s at 6.1 s (tasks waited for I/O 98 % of it; vda busy 100 %, 410 MiB written)"
+        );
+        assert!(lines(&[], &[]).is_empty());
+        let many = vec![stretch(0.0, 1.0); MAX_PHASES + 2];
+        assert!(lines(&many, &[])[0].1.ends_with("; 2 more: --json"));
+    }
+
+    #[test]
+    fn a_page_has_strips_of_what_is_not_always_0_and_a_table_that_is_short() {
+        let section = section(Some(&course()), &[stretch(0.0, 4.0), stretch(4.0, 8.0)], &[stretch(6.1, 7.3)]);
+        let chart = section
+            .parts
+            .iter()
+            .find_map(|part| if let Part::Chart(chart) = part { Some(chart) } else { None });
+        let chart = chart.unwrap();
+        assert!(chart.svg.contains("vda requests in flight") && !chart.svg.contains("wait for memory"));
+        assert!(chart.svg.contains("paused") && chart.alt == "8 s: 2 phases, 1 pause", "{}", chart.alt);
+        assert!((2..=MAX_ROWS).contains(&chart.table.rows.len()));
+        assert!(super::section(None, &[], &[]).is_empty());
+    }
+}
