@@ -15,6 +15,7 @@ const ARCHIVE: Setup = Setup::Archive("archive", FILES, FILE_BYTES);
 const SMALL_REQUESTS: Case = Case { cause: Some(FindingId::SmallRequests), ..Case::EMPTY };
 const STDIO_SEEK: Case = Case { cause: Some(FindingId::StdioSeek), ..Case::EMPTY };
 const MANY_FILES: Case = Case { cause: Some(FindingId::ManySmallFiles), ..Case::EMPTY };
+const FAILED_LOOKUPS: Case = Case { cause: Some(FindingId::FailedLookups), ..Case::EMPTY };
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -136,5 +137,23 @@ pub(super) const CASES: &[Case] = &[
         setup: &[Setup::Tree("tree-8k", 8000, FILE_BYTES), Setup::Archive("archive-8k", 8000, FILE_BYTES)],
         before: &[Before::Warm("tree-8k"), Before::Warm("archive-8k"), Before::Remove("copied")],
         ..MANY_FILES
+    },
+    Case {
+        name: "search-stat-python",
+        what: "asks of 4,000 names again and again whether they exist; none does; repaired: lists the directory once",
+        slow: &["{python}", "{scripts}/search.py", "stat", "{dir}/tree"],
+        repaired: &["{python}", "{scripts}/search.py", "list", "{dir}/tree"],
+        setup: &[TREE],
+        needs: &[Need::Python],
+        ..FAILED_LOOKUPS
+    },
+    Case {
+        name: "search-open-python",
+        what: "tries to open 4,000 files that do not exist again and again; repaired: lists the directory once",
+        slow: &["{python}", "{scripts}/search.py", "open", "{dir}/tree"],
+        repaired: &["{python}", "{scripts}/search.py", "list", "{dir}/tree"],
+        setup: &[TREE],
+        needs: &[Need::Python],
+        ..FAILED_LOOKUPS
     },
 ];

@@ -33,6 +33,8 @@ macro_rules! with_findings {
             InodeLock, inode_lock, "inode-lock", true;
             /// Opening, examining and closing files costs more than their bytes.
             ManySmallFiles, many_small_files, "many-small-files", true;
+            /// Names that do not exist are looked up again and again.
+            FailedLookups, failed_lookups, "failed-lookups", true;
             /// The kernel pauses the writer until dirty pages are written back.
             DirtyThrottle, dirty_throttle, "dirty-throttle", true;
             /// Copying between kernel and program dominates.

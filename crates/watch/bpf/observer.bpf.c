@@ -865,7 +865,8 @@ static inline_always void moved(const struct call *call, struct thread *thread, 
 	run->access.sequential_known += run->has_end | run->appends;
 	run->access.sequential += run->appends || (run->has_end && run->end == offset);
 	run->access.unaligned += ((offset | asked) & (PAGE - 1)) != 0;
-	run->access.after_seek += run->sought;
+	/* A seek to where the last transfer ended, or before the first one, changes nothing: libraries ask for the position so. */
+	run->access.after_seek += run->sought && run->has_end && run->end != offset;
 	run->end = offset + bytes;
 	run->has_end = 1;
 	run->sought = 0;

@@ -98,7 +98,7 @@ pub struct Access {
     /// Bytes of the union of all intervals, estimated from the marks: equals `bytes` when nothing was repeated. Bytes whose
     /// offset is not known count as distinct.
     pub distinct_bytes: u64,
-    /// Calls right after an lseek on the same descriptor.
+    /// Calls right after an lseek on the same descriptor that moved it away from where the call before had ended.
     pub after_seek: SampledShare,
     /// Calls on descriptors opened with O_DIRECT.
     pub direct: SampledShare,

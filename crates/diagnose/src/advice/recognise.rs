@@ -40,7 +40,9 @@ impl Work {
             F::FreshBuffers => &[O::Fault, O::Map, O::Read],
             F::MmapFaults | F::MappedOverNetwork => &[O::Fault],
             F::MmapLock => &[O::Fault, O::Map],
-            F::ManySmallFiles | F::RemoteMetadata => &[O::Open, O::Close, O::Stat, O::Names],
+            F::ManySmallFiles | F::FailedLookups | F::RemoteMetadata => {
+                &[O::Open, O::Close, O::Stat, O::Names]
+            }
             F::ServerBound => &[O::Read, O::Write, O::Open, O::Close, O::Stat, O::Names, O::Fault, O::Sync],
             F::MemoryPressure => Operation::ALL,
             F::NoisyNeighbour | F::Throttled | F::CpuBound | F::WaitingElsewhere | F::Healthy => return None,

@@ -101,7 +101,13 @@ pub(super) struct Tally {
     pub(super) after_seek: SampledShare,
     pub(super) direct: SampledShare,
     pub(super) synchronous: SampledShare,
+    /// Calls whose size is known that was asked for, and those of them that asked for as much as buffers of I/O libraries hold.
+    pub(super) sized: u64,
+    pub(super) buffers: u64,
 }
+
+/// Classes of sizes of those buffers: 4 KiB (C), 8 KiB (Java, Rust, Python), up to 128 KiB (newer Python).
+const BUFFER_CLASSES: std::ops::RangeInclusive<usize> = 12..=17;
 
 /// Calls that make data durable.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -281,6 +287,8 @@ impl Facts<'_> {
             tally.calls += access.calls;
             tally.bytes += access.bytes;
             tally.distinct_bytes += access.distinct_bytes;
+            tally.sized += access.sizes.iter().sum::<u64>();
+            tally.buffers += access.sizes.get(BUFFER_CLASSES).map_or(0, |sizes| sizes.iter().sum());
             for (sum, part) in [
                 (&mut tally.sequential, access.sequential),
                 (&mut tally.unaligned, access.unaligned),
@@ -328,6 +336,22 @@ impl Facts<'_> {
     /// apart.
     pub(super) fn storage_bytes(&self, side: Side) -> Option<f64> {
         Some(self.bytes(side)? * self.storage_part(side).map_or(1.0, |(_, bytes)| bytes))
+    }
+
+    /// Calls on files of known size beyond one for each of their pages, as a part of all calls on files, and the pages. Whoever keeps
+    /// a page in memory needs no more than one call for it.
+    pub(super) fn calls_beyond_pages(&self, side: Side) -> Option<(f64, f64)> {
+        let (mut all, mut beyond, mut pages) = (0.0, 0.0, 0.0);
+        for file in self.storage_files() {
+            let calls = access(file, side).calls as f64;
+            all += calls;
+            if let Some(size) = file.size_bytes.filter(|_| calls > 0.0) {
+                let of_file = (size as f64 / PAGE_BYTES).ceil().max(1.0);
+                beyond += (calls - of_file).max(0.0);
+                pages += of_file;
+            }
+        }
+        (all >= ENOUGH_LOOKS as f64).then(|| (beyond / all, pages))
     }
 
     /// Sum of the sizes of regular files that were read or mapped: an upper bound of the distinct bytes of them.

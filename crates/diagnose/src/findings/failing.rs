@@ -71,7 +71,7 @@ impl Facts<'_> {
                 _ => format!("{percent} of the"),
             };
             let sentence = format!("{which} {} {noun} fail{error}", say::count(all as f64));
-            Some(Failing { noun, sentence, share, operations })
+            Some(Failing { noun, sentence, share, part, operations })
         };
         KINDS.iter().filter_map(said).collect()
     }
@@ -85,6 +85,8 @@ pub(super) struct Failing {
     pub(super) sentence: String,
     /// Part of the wall time that calls of the kind take.
     pub(super) share: f64,
+    /// Part of the calls that fail.
+    pub(super) part: f64,
     operations: &'static [Operation],
 }
 
@@ -92,6 +94,16 @@ impl Failing {
     /// The sentence and the time, as evidence.
     pub(super) fn evidence(&self) -> String {
         format!("{}; {} take {} of wall time", self.sentence, self.noun, say::percent(self.share))
+    }
+
+    /// Whether these calls look names up.
+    pub(super) fn is_of_names(&self) -> bool {
+        self.operations.iter().any(|o| matches!(o, Operation::Open | Operation::Stat | Operation::Names))
+    }
+
+    /// Whether an entry is time in such calls.
+    pub(super) fn is_about(&self, entry: &Entry) -> bool {
+        self.operations.contains(&entry.class.operation)
     }
 
     /// Whether a finding is about calls of this kind.
@@ -164,7 +176,7 @@ mod tests {
     fn what_fails_is_no_state_of_health_and_no_evidence_against_others() {
         let run = opens(2092);
         let found = run.findings();
-        assert_eq!(run.ids(), [FindingId::Healthy]);
+        assert_eq!(run.ids(), [FindingId::FailedLookups]);
         assert!(!found[0].advice.contains("Nothing in the I/O path"), "{found:?}");
         assert!(found[0].sentence.contains("ll 2,092 opens fail: ENOENT"), "{found:?}");
         assert!(found[0].sentence.contains("60 %"), "{found:?}");
@@ -174,7 +186,7 @@ mod tests {
         let of = |id| found.iter().find(|f| f.id == id).unwrap();
         let words = |id| format!("{} {:?}", of(id).sentence, of(id).evidence);
         let fails = |id| words(id).matches("opens fail").count() == 1;
-        assert!(!fails(FindingId::NoisyNeighbour) && fails(FindingId::Healthy), "{found:#?}");
+        assert!(!fails(FindingId::NoisyNeighbour) && fails(FindingId::FailedLookups), "{found:#?}");
     }
 
     #[test]

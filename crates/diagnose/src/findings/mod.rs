@@ -9,6 +9,7 @@ mod cpu_bound;
 mod device_saturated;
 mod dirty_throttle;
 mod facts;
+mod failed_lookups;
 mod failing;
 mod fresh_buffers;
 mod healthy;

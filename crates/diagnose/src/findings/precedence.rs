@@ -14,6 +14,7 @@ pub(super) const CLAIMS: &[(FindingId, Side)] = &[(F::SyncPerWrite, Side::Write)
 /// Findings that failing calls of an operation are reported under.
 pub(super) const FAILING: &[(FindingId, &[Operation])] = &[
     (F::RemoteMetadata, &[Operation::Open, Operation::Stat, Operation::Names]),
+    (F::FailedLookups, &[Operation::Open, Operation::Stat, Operation::Names]),
     (F::ManySmallFiles, &[Operation::Open, Operation::Stat, Operation::Names]),
     (F::SmallRequests, &[Operation::Read, Operation::Write]),
     (F::StdioSeek, &[Operation::Read, Operation::Write]),
@@ -54,6 +55,7 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::MemoryPressure, F::FreshBuffers),
     // The server's answers are what names and faults cost; what is left is CPU time.
     (F::RemoteMetadata, F::ManySmallFiles),
+    (F::RemoteMetadata, F::FailedLookups),
     (F::MappedOverNetwork, F::MmapFaults),
     (F::ReadaheadWaste, F::MmapFaults),
     // A limit or other processes, not the device itself.

@@ -10,11 +10,11 @@ use iowhy_core::layer::Layer;
 use super::facts::Side;
 use super::{Facts, Repairs, Rule, repairs, say};
 use crate::account::Entry;
-use crate::classify::Wait;
+use crate::classify::{Operation, Wait};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::Healthy,
-    claim: "no change to the I/O path would help",
+    claim: "no rule finds a change to the I/O path that would help",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::one(repairs::no_fault),
@@ -107,7 +107,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             )
         }
         None => format!(
-            "No fix would save {} of wall time or more; most of the time is {words} ({})",
+            "No rule finds a change that would save {} of wall time or more; most of the time is {words} ({})",
             say::percent(super::WORTH_SAVING),
             say::percent(share)
         ),
@@ -153,6 +153,29 @@ fn dominant_wait(facts: &Facts<'_>) -> Option<String> {
     Some(format!("{} takes {}", wait.words(), say::percent(facts.wall_share(ns))))
 }
 
+/// Operations on files and names.
+const ON_FILES: [Operation; 7] = [
+    Operation::Read,
+    Operation::Write,
+    Operation::Sync,
+    Operation::Open,
+    Operation::Close,
+    Operation::Stat,
+    Operation::Names,
+];
+
+/// What the kernel's CPU time in calls on files goes to, copying left out: the operation with most of it, and the part of the wall time
+/// of all.
+fn calls(facts: &Facts<'_>) -> Option<(&'static str, f64)> {
+    let busy = |operation: &Operation| {
+        let own = |e: &Entry| e.busy && e.class.operation == *operation && e.class.layer != Layer::Copy;
+        facts.account.sum(own).wall_ns
+    };
+    let all: f64 = ON_FILES.iter().map(busy).sum();
+    let most = ON_FILES.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)))?;
+    (all > 0.0).then(|| (most.words(), facts.wall_share(all)))
+}
+
 /// Time that a cause may be hidden in, as parts of the wall time or of thread time.
 struct Unclear<'a> {
     /// Waits for storage without a finding.
@@ -161,6 +184,8 @@ struct Unclear<'a> {
     unknown: f64,
     /// Thread time without a stack or a name.
     dark: f64,
+    /// The operation with most CPU time in the kernel besides copying, and the part of the wall time of all such operations.
+    calls: Option<(&'static str, f64)>,
     /// The program that may not be observed, if it takes most of the wall time.
     hidden: Option<(&'a str, f64)>,
 }
@@ -172,13 +197,15 @@ impl<'a> Unclear<'a> {
             storage: facts.wall_share(facts.account.sum(on_path).wall_ns),
             unknown: facts.idle_unexplained(),
             dark: facts.account.unseen_share + facts.account.unknown_symbols_share,
+            calls: calls(facts),
             hidden: facts.mostly_hidden(),
         }
     }
 
     /// Whether it is too much to call the run healthy.
     fn is_much(&self) -> bool {
-        self.hidden.is_some() || self.waits() || self.dark >= WORTH_SAYING
+        let mostly_calls = self.calls.is_some_and(|(_, share)| share > MOSTLY);
+        self.hidden.is_some() || self.waits() || self.dark >= WORTH_SAYING || mostly_calls
     }
 
     fn waits(&self) -> bool {
@@ -209,7 +236,14 @@ impl<'a> Unclear<'a> {
                  missing rights."
             )
         } else {
-            "Nothing in the I/O path is worth changing.".to_owned()
+            match &self.calls {
+                Some((words, share)) if *share > MUCH => format!(
+                    "No rule knows a better way to make these calls: {words}, {} of wall time besides copying. Fewer of them would \
+                     save a part of that.",
+                    say::percent(*share)
+                ),
+                _ => "Nothing in the I/O path is worth changing.".to_owned(),
+            }
         }
     }
 

@@ -1,7 +1,6 @@
 //! Tests of the rule `healthy`.
 
 use super::*;
-use crate::classify::Operation;
 use crate::findings::synthetic::{Run, slow_and_repaired};
 
 fn copy(waiting: f64) -> Run {
@@ -91,4 +90,22 @@ fn a_program_that_may_not_be_watched_is_named_where_most_of_the_time_is_its_own(
     assert!(found.sentence.contains("90 % of wall time is the program `noread`"), "{found:?}");
     assert!(found.undecided && !found.advice.contains("Nothing in the I/O path"), "{found:?}");
     assert!(!run(0.3).sentence.contains("noread"));
+}
+
+#[test]
+fn half_of_the_time_in_calls_that_no_rule_knows_better_is_not_called_health() {
+    let run = |calls: f64| {
+        Run::new(10.0).busy(Operation::Write, Layer::Filesystem, calls).busy(
+            Operation::User,
+            Layer::Program,
+            1.0 - calls,
+        )
+    };
+    let found = run(0.6).facts(judge).unwrap();
+    assert_eq!(found.title(), "no cause found");
+    assert!(found.advice.contains("writes, 60 % of wall time"), "{found:?}");
+    let found = run(0.3).facts(judge).unwrap();
+    assert_eq!(found.title(), "healthy");
+    assert!(found.advice.contains("writes, 30 % of wall time"), "{found:?}");
+    assert!(run(0.05).facts(judge).unwrap().advice.starts_with("Nothing in the I/O path"));
 }

@@ -131,6 +131,8 @@ impl Files {
 struct Cost {
     names: Sum,
     bytes: Sum,
+    /// Waiting in them.
+    fetching: Sum,
     /// All transfers, whatever the size of their files.
     transfer: Sum,
     waiting: Sum,
@@ -146,6 +148,7 @@ impl Cost {
         Cost {
             names: facts.account.sum(names),
             bytes: facts.account.sum(|e| files.bytes(e)),
+            fetching: facts.account.sum(|e| !e.busy && files.bytes(e)),
             transfer: facts.account.sum(transfers),
             waiting: facts.account.sum(|e| files.waits(e)),
             working: facts.account.sum(|e| files.work(e)),
@@ -156,7 +159,9 @@ impl Cost {
         let enough = if files.are_small() { 0.2 } else { MUCH };
         // Beside another cause that moves many bytes, names may weigh less and still be worth a change.
         let much_of_all = files.known && facts.wall_share(self.names.wall_ns) >= BESIDE_OTHERS;
-        self.names.wall_ns >= enough * (self.names.wall_ns + self.transfer.wall_ns) || much_of_all
+        // Of small files each is fetched by itself: what reading them waits for is the number of files, as names are.
+        let of_files = self.names.wall_ns + self.fetching.wall_ns;
+        of_files >= enough * (self.names.wall_ns + self.transfer.wall_ns) || much_of_all
     }
 }
 

@@ -64,3 +64,19 @@ fn what_the_start_of_many_processes_opens_is_not_counted() {
     run.profile.calls.as_mut().unwrap().calls.truncate(1);
     assert!(!run.ids().contains(&FindingId::ManySmallFiles));
 }
+
+#[test]
+fn small_files_that_are_fetched_one_by_one_are_named_by_what_reading_them_waits_for() {
+    let cold = |opens: u64| {
+        Run::new(2.0)
+            .busy(Operation::Open, Layer::Filesystem, 0.06)
+            .wait(Operation::Read, Wait::DeviceRead, 0.5)
+            .busy(Operation::User, Layer::Program, 0.44)
+            .io((14_000, 20 << 20), (0, 0))
+            .met(9)
+            .calls(&[("openat", opens), ("close", opens)])
+    };
+    assert_eq!(cold(7_000).ids()[0], FindingId::ManySmallFiles);
+    // Large files: what reading waits for is their bytes.
+    assert!(!cold(70).ids().contains(&FindingId::ManySmallFiles));
+}

@@ -45,6 +45,8 @@ struct Finds {
     mergeable: f64,
     mergeable_at_most: f64,
     order_known: bool,
+    /// Pages that each take several of the calls, where that is more than the calls in order.
+    pages: Option<f64>,
     /// Part of them whose size the program chooses.
     sizable: f64,
     /// Part of the entries into the kernel that are these calls'.
@@ -113,6 +115,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
              of 4 KiB), \
              and keep several such requests in flight with io_uring. Library buffers and read-ahead hints do not apply to O_DIRECT."
         }
+        Side::Read if worst.pages.is_some() => {
+            "Keep what was read: read blocks of 64 KiB or more into memory and look there, or map the file (mmap), so that a page is \
+             asked for once instead of again and again."
+        }
+        Side::Write if worst.pages.is_some() => {
+            "Gather the output in memory and write each part once, 64 KiB or more at a time: work through the data in blocks whose output \
+             is contiguous, or map the file (mmap) and write through the mapping."
+        }
         Side::Read => {
             "Read 64 KiB or more at a time into a buffer: BufReader::with_capacity(1 << 16, f), \
              setvbuf(f, NULL, _IOFBF, 1 << 16), Python open(path, buffering=1 << 20), Java new BufferedInputStream(in, \
@@ -158,19 +168,25 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
     let tally = facts.tally(side);
     let in_order = share_of(tally.sequential);
     let no_order = tally.calls == 0 && facts.sizable_part(side).is_some_and(|p| p > 0.5);
+    let direct = facts.direct_share(side) >= MOSTLY;
+    // Calls of a fraction of a page, in whatever order: one for each page would do if the page stayed with the program.
+    let beyond = facts.calls_beyond_pages(side).filter(|_| mean <= TINY_BYTES && !direct);
+    let beyond = beyond.filter(|(part, _)| in_order.is_some_and(|s| s.value < *part));
+    let kept = beyond.map_or(0.0, |(part, _)| part);
     let mut finds = Finds {
         cost_ns: 0.0,
         evidence: Vec::new(),
         calls,
         mean,
         side,
-        mergeable: in_order.map_or(1.0, |s| s.value),
-        mergeable_at_most: in_order.map_or(1.0, |s| s.high),
+        mergeable: in_order.map_or(1.0, |s| s.value).max(kept),
+        mergeable_at_most: in_order.map_or(1.0, |s| s.high).max(kept),
         order_known: in_order.is_some() || no_order,
         // The size of calls on pipes, sockets and terminals depends on the other end; on /dev/null it does not.
         sizable: facts.sizable_part(side).unwrap_or(1.0),
         entry_part: facts.part_of_calls(side).unwrap_or(0.0),
-        direct: facts.direct_share(side) >= MOSTLY,
+        pages: beyond.map(|(_, pages)| pages),
+        direct,
     };
     let own = facts.account.sum(|e| finds.is_per_call(e));
     let entries = facts.account.sum(is_entering);
@@ -197,6 +213,13 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
         ),
         order_in_words(side, in_order, no_order),
     ];
+    if let Some(pages) = finds.pages {
+        finds.evidence.push(format!(
+            "{} {noun} go to {} pages of 4 KiB, each again and again",
+            say::count(calls),
+            say::count(pages)
+        ));
+    }
     if waits.wall_ns > 0.0 {
         finds.evidence.push(format!(
             "they bypass the cache (O_DIRECT) and wait for the device: {} of wall time",

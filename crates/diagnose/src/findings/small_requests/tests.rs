@@ -103,3 +103,24 @@ fn small_direct_reads_in_order_save_the_device_too() {
     let advice = &run.findings()[0].advice;
     assert!(advice.contains("io_uring") && !advice.contains("BufReader") && !advice.contains("setvbuf"));
 }
+
+/// A matrix that is transposed element by element: writes of 4 bytes, none behind the one before, over 5.5 MiB or over 64 GiB.
+fn strided(file_bytes: u64) -> Run {
+    const CALLS: u64 = 1_440_000;
+    Run::new(2.0)
+        .busy(Operation::Write, Layer::Filesystem, 0.4)
+        .busy(Operation::Write, Layer::Cache, 0.3)
+        .busy(Operation::User, Layer::Program, 0.3)
+        .io((0, 0), (CALLS, 4 * CALLS))
+        .file(file_bytes, |f| f.writes = access(CALLS, 4 * CALLS, 0))
+}
+
+#[test]
+fn pages_that_are_written_again_and_again_are_the_cost_of_small_requests_in_any_order() {
+    let found = &strided(5_760_000).findings()[0];
+    assert_eq!(found.id, FindingId::SmallRequests);
+    assert!(found.evidence.iter().any(|e| e.contains("1,440,000 writes go to 1,407 pages")), "{found:?}");
+    assert!(found.advice.contains("Gather the output"), "{found:?}");
+    // Each to a page of its own: there is nothing to gather.
+    assert!(!strided(64 << 30).ids().contains(&FindingId::SmallRequests));
+}

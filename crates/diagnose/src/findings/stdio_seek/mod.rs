@@ -37,8 +37,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let (tally, part) = sought(facts);
     let after_seek = share_of(tally.after_seek).filter(|s| s.value >= MOSTLY)?;
     let mean = (tally.calls > 0).then(|| tally.bytes as f64 / tally.calls as f64)?;
-    // A library reads its whole buffer. Reads at the end of a file are shorter, so the mean is a little less.
-    let whole_buffer = (0.9 * PAGE_BYTES..=1.05 * LARGEST_BUFFER).contains(&mean);
+    // A library asks for its whole buffer, also where the file ends before.
+    let whole_buffer = match tally.sized {
+        0 => (0.9 * PAGE_BYTES..=1.05 * LARGEST_BUFFER).contains(&mean),
+        sized => tally.buffers as f64 >= MOSTLY * sized as f64,
+    };
     let by_marks = 1.0 - tally.distinct_bytes as f64 / (tally.bytes as f64).max(1.0);
     let seen = share_of(tally.repeated)?;
     // The run cannot have read more distinct bytes of a file than it holds.

@@ -59,3 +59,26 @@ fn one_part_of_a_run_is_named_by_its_own_reads_and_weighed_by_the_exact_counters
 fn seeks_to_new_places_are_random_access_and_no_waste() {
     assert!(!records(0.6, 0.15, 990, 4_096_000).ids().contains(&FindingId::StdioSeek));
 }
+
+#[test]
+fn a_library_asks_for_its_buffer_also_where_the_file_ends_before() {
+    let near_the_end = |asked: usize| {
+        Run::new(10.0)
+            .busy(Operation::Read, Layer::Copy, 0.5)
+            .busy(Operation::Descriptor, Layer::Call, 0.2)
+            .busy(Operation::User, Layer::Program, 0.3)
+            .io((400_000, 400_000 * 3100), (0, 0))
+            .file(180_000, |f| {
+                f.reads = access(400_000, 400_000 * 3100, 50);
+                f.reads.after_seek = looked(399_000, 400_000);
+                f.reads.repeated = looked(390_000, 400_000);
+                f.reads.distinct_bytes = 8192;
+                f.reads.sizes = vec![0; 32];
+                f.reads.sizes[asked] = 400_000;
+            })
+    };
+    assert_eq!(near_the_end(13).ids()[0], FindingId::StdioSeek);
+    // Records of 3 KB that the program asks for by their size are no buffer of a library, nor is what asks for megabytes.
+    assert!(!near_the_end(9).ids().contains(&FindingId::StdioSeek));
+    assert!(!near_the_end(20).ids().contains(&FindingId::StdioSeek));
+}

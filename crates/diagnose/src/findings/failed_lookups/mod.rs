@@ -1,0 +1,54 @@
+//! The rule `failed-lookups`. Its page of the manual:
+#![doc = include_str!("page.md")]
+
+#[cfg(test)]
+mod tests;
+
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::replay::Plan;
+
+use super::failing::Failing;
+use super::report::Draft;
+use super::{Facts, Repairs, Rule, facts, say};
+use crate::account::Entry;
+use crate::repair::{Repaired, RunFacts};
+
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::FailedLookups,
+    claim: "names that do not exist are looked up again and again",
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(not_recorded),
+};
+
+fn not_recorded(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
+    Err("names that a program looks up are not recorded".to_owned())
+}
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let failing: Vec<Failing> = facts.failing().into_iter().filter(Failing::is_of_names).collect();
+    let most = failing.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    // Of the calls of a kind, each takes about the same time: a failing one walks the same path and ends without a file.
+    let part = |e: &Entry| failing.iter().find(|f| e.wall_ns > 0.0 && f.is_about(e)).map_or(0.0, |f| f.part);
+    let cost_ns: f64 = facts.account.entries.iter().map(|e| part(e) * e.wall_ns).sum();
+    let entering = most.part * f64::from(cost_ns > 0.0);
+    let removable = facts.removable(|e| if facts::entering(e) { entering } else { part(e) });
+    let sentence = most.evidence();
+    let mut evidence: Vec<String> = failing.iter().filter(|f| *f != most).map(Failing::evidence).collect();
+    evidence.push(format!(
+        "the part of those that fail, by their number: {} of wall time",
+        say::percent(facts.wall_share(cost_ns))
+    ));
+    Draft {
+        id: FindingId::FailedLookups,
+        cost_ns,
+        removable: Some(removable),
+        sentence: sentence[..1].to_uppercase() + &sentence[1..],
+        evidence,
+        advice: "Find out which names are searched (strace -f -e trace=%file -Z), and ask once: list each directory of the search path into \
+                 a table, keep what was found, shorten the path (PATH, LD_LIBRARY_PATH, PYTHONPATH, include and class paths), put the \
+                 directory that has most of the files first."
+            .to_owned(),
+    }
+    .finding(facts)
+}
