@@ -68,6 +68,8 @@ pub struct Subject {
     pub memory_some_ns: f64,
     /// Its threads were runnable without a CPU, in thread nanoseconds. Of threads that lived at both ends.
     pub queued_ns: u64,
+    /// Its threads ran, in thread nanoseconds. Of threads that lived at both ends.
+    pub cpu_ns: u64,
 }
 
 /// Waits of one subject with one stack, on one device.
@@ -125,8 +127,11 @@ pub struct Device {
     pub written_bytes: u64,
     /// Sum of the times of requests in the queue of the scheduler, in nanoseconds.
     pub queue_ns: u64,
-    /// Sum of the times at the device.
+    /// Sum of the times at the device of those that were done.
     pub service_ns: u64,
+    /// Time at the device of all requests, those under way included, as far as it lies inside of the watch: divided by the time of the
+    /// watch, the requests there on average.
+    pub in_flight_ns: u64,
     /// Time in which at least one request was at the device.
     pub busy_ns: u64,
     /// Requests by subject.
@@ -163,6 +168,22 @@ pub struct Lost {
     pub owners: u64,
     /// Waits that were put into a row without stack and device.
     pub rows: u64,
+}
+
+impl Lost {
+    /// What was lost since.
+    #[must_use]
+    pub fn since(&self, earlier: &Lost) -> Lost {
+        Lost {
+            waits: self.waits.saturating_sub(earlier.waits),
+            events: self.events.saturating_sub(earlier.events),
+            requests: self.requests.saturating_sub(earlier.requests),
+            stacks: self.stacks.saturating_sub(earlier.stacks),
+            pooled: self.pooled.saturating_sub(earlier.pooled),
+            owners: self.owners.saturating_sub(earlier.owners),
+            rows: self.rows.saturating_sub(earlier.rows),
+        }
+    }
 }
 
 /// What watching cost.

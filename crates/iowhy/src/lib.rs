@@ -13,6 +13,7 @@ mod cross_check;
 pub mod ending;
 pub mod fio;
 pub mod flamegraph;
+mod live;
 mod machine;
 mod measurement;
 mod observation;

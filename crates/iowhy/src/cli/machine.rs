@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 /// How long the machine is watched without `--time`.
 const TIME: Duration = Duration::from_secs(10);
@@ -11,6 +11,7 @@ const TIME: Duration = Duration::from_secs(10);
 /// Options of `iowhy --all`; `--time` is shared with `iowhy [PATH]`.
 #[derive(Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Options of `iowhy --all`")]
+#[command(group(ArgGroup::new("subject").args(["all", "cgroup", "container"]).multiple(true)))]
 pub struct MachineArgs {
     /// Watch the whole machine: who waits for I/O or memory, on which device, caused by whom (needs root, or CAP_BPF and
     /// CAP_PERFMON) [default time: 10s]
@@ -24,6 +25,10 @@ pub struct MachineArgs {
     /// The same for a running container of Docker, Podman, containerd or Kubernetes: its name, or the beginning of its identifier
     #[arg(long, value_name = "NAME|ID", conflicts_with = "cgroup")]
     pub container: Option<String>,
+
+    /// Draw a new account each second on the terminal, until `q` is pressed or `--time` is over; the last one is printed as text
+    #[arg(long, requires = "subject")]
+    pub live: bool,
 }
 
 impl MachineArgs {

@@ -1,7 +1,9 @@
 //! The record of a watch of the whole machine: verdict, account, how it closes against the kernel's figures, the raw profile last.
 
+use std::path::Path;
+
 use iowhy_core::environment::Environment;
-use iowhy_core::machine::MachineProfile;
+use iowhy_core::machine::{MachineProfile, Subject};
 use iowhy_core::profile::GroupLimit;
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::machine::{Closure, MachineAccount, Verdict, closure};
@@ -32,6 +34,9 @@ pub struct WholeMachineRecord {
     pub group: Option<GroupRecord>,
     /// Limits of the control groups of the process that waits most, where it still runs.
     pub limits: Vec<GroupLimit>,
+    /// With `--live`, how long it was watched in all, in nanoseconds: the account is of the interval that was shown last. Absent: of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched_ns: Option<u64>,
     /// What is said first.
     pub verdict: Verdict,
     /// What PSI counted, and how much of it the waits of the tasks explain.
@@ -62,6 +67,11 @@ pub struct GroupRecord {
 }
 
 impl GroupRecord {
+    /// Whether a subject is in the group, or in one below it.
+    pub fn holds(&self, subject: &Subject) -> bool {
+        subject.groups.iter().any(|path| Path::new(path).starts_with(&self.path))
+    }
+
     /// What its counters say.
     pub fn new(seen: GroupSeen) -> GroupRecord {
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -96,6 +106,7 @@ impl WholeMachineRecord {
             warnings: warnings(&profile),
             group,
             limits,
+            watched_ns: None,
             verdict,
             closure: closure(&profile),
             account,

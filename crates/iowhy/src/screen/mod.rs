@@ -7,7 +7,7 @@ pub(crate) mod course;
 pub mod doctor;
 pub(crate) mod figures;
 #[cfg(test)]
-mod for_tests;
+pub(crate) mod for_tests;
 #[cfg(test)]
 mod golden_tests;
 pub(crate) mod heading;

@@ -22,6 +22,7 @@ mod export;
 mod hidden;
 mod history;
 mod hostile;
+mod live;
 mod mrc;
 mod old_records;
 mod outputs;

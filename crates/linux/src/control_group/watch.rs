@@ -74,17 +74,18 @@ impl GroupWatch {
         &self.path
     }
 
-    /// Reads the counters again. `name` tells the name of a device by its number as text.
-    pub fn end(self, name: &dyn Fn(&str) -> Option<String>) -> GroupSeen {
+    /// What the counters say since the last time, or since the beginning. `name` tells the name of a device by its number as text.
+    pub fn seen(&mut self, name: &dyn Fn(&str) -> Option<String>) -> GroupSeen {
         let now = Counters::read(&self.directories);
+        let before = std::mem::replace(&mut self.before, now);
         let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         GroupSeen {
             limits: limits(&ControlGroups::named(&self.path), name),
             path: self.path.to_string_lossy().into_owned(),
-            cpu_throttled_ns: since(now.throttled_ns, self.before.throttled_ns),
-            memory_high_events: since(now.high, self.before.high),
-            memory_limit_events: since(now.max, self.before.max),
-            counted: now.psi.zip(self.before.psi).map(|(now, before)| now.since(&before)),
+            cpu_throttled_ns: since(now.throttled_ns, before.throttled_ns),
+            memory_high_events: since(now.high, before.high),
+            memory_limit_events: since(now.max, before.max),
+            counted: now.psi.zip(before.psi).map(|(now, before)| now.since(&before)),
         }
     }
 }

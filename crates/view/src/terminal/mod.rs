@@ -7,7 +7,7 @@ pub mod sparkline;
 pub mod table;
 pub mod wrap;
 
-pub use screen::screen;
+pub use screen::{part, screen};
 
 /// Columns of the terminal that stdout is, or enough for every column where it is none.
 pub fn width() -> usize {

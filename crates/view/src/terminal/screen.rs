@@ -60,7 +60,7 @@ fn heading(chapter: &Chapter, width: usize) -> String {
 fn section(section: &Section, width: usize, narrow: usize, marks: Marks) -> String {
     let mut text = String::new();
     for part in &section.parts {
-        text.push_str(&self::part(part, width, narrow, marks));
+        text.push_str(&inner_part(part, width, narrow, marks));
     }
     if text.is_empty() || section.quiet || section.title.is_empty() {
         return text;
@@ -68,11 +68,16 @@ fn section(section: &Section, width: usize, narrow: usize, marks: Marks) -> Stri
     styled(BOLD, &wrap(&section.title, narrow, "", "  ")) + &text
 }
 
+/// A piece of a screen, for a terminal of `width` columns.
+pub fn part(part: &Part, width: usize, marks: Marks) -> String {
+    inner_part(part, width, width.clamp(MIN_WIDTH, MAX_WIDTH), marks)
+}
+
 fn styled(style: Style, text: &str) -> String {
     text.lines().map(|line| format!("{style}{line}{style:#}\n")).collect()
 }
 
-fn part(part: &Part, width: usize, narrow: usize, marks: Marks) -> String {
+fn inner_part(part: &Part, width: usize, narrow: usize, marks: Marks) -> String {
     let lines = |items: &[String], first: &str, rest: &str| -> String {
         items.iter().map(|item| wrap(item, narrow, first, rest)).collect()
     };

@@ -14,7 +14,7 @@ use iowhy_linux::syscalls;
 
 use super::period::Collector;
 use super::slow::{Kept, Slow};
-use super::turn::{PERIOD_NS, TURN_NS, names_of, turn};
+use super::turn::{Names, PERIOD_NS, TURN_NS, turn};
 use crate::child::Existing;
 use crate::in_kernel::{MachineObserver, may_load};
 
@@ -209,7 +209,7 @@ fn name_stacks<'a>(
     }
     let mut numbers: Vec<&mut Option<u32>> =
         calls.flat_map(|call| call.waits.iter_mut()).flat_map(each).collect();
-    let (stacks, place) = names_of(numbers.iter().filter_map(|number| **number).collect(), observer);
+    let (stacks, place) = Names::new().of(numbers.iter().filter_map(|number| **number).collect(), observer);
     numbers.iter_mut().for_each(|number| **number = number.and_then(&place));
     stacks
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use iowhy_core::machine::{Device, DeviceUser};
 use iowhy_core::tails::DeviceSecond;
 use iowhy_linux::block::sysfs::Sysfs;
-use iowhy_linux::mounts;
+use iowhy_linux::mounts::{self, Mount};
 
 use super::ledger::{Ledger, MAX_DEVICES};
 use crate::block::BusyTime;
@@ -68,6 +68,9 @@ impl Served {
 pub(super) struct Devices {
     pub(super) all: Vec<Device>,
     busy: Vec<BusyTime>,
+    /// Where the interval begins: of requests under way the time before it is told.
+    from_ns: u64,
+    mounts: Vec<Mount>,
     by_number: HashMap<(u32, u32), usize>,
     under_way: HashMap<u64, UnderWay>,
     /// The last request that a thread made itself.
@@ -99,6 +102,11 @@ impl Devices {
     /// The request that this thread made and that was done after that time.
     pub(super) fn served(&self, tid: u32, since_ns: u64) -> Option<&Served> {
         self.last.get(&tid).filter(|served| served.at_ns >= since_ns)
+    }
+
+    /// Where a request is that this thread made itself.
+    pub(super) fn own_requests(&self) -> HashMap<u32, usize> {
+        self.under_way.values().filter_map(|known| Some((known.tid?, known.device))).collect()
     }
 
     /// The request that was done on this CPU last.
@@ -248,7 +256,7 @@ impl Devices {
         }
         if let Some(issued_ns) = known.issued_ns {
             device.service_ns += at_ns.saturating_sub(issued_ns);
-            self.busy[known.device].add(issued_ns, at_ns);
+            self.was_there(known.device, issued_ns, at_ns);
         }
         let UnderWay { device, subject, since_ns, issued_ns, .. } = known;
         let served = Served { device, subject, since_ns, issued_ns, at_ns };
@@ -262,12 +270,43 @@ impl Devices {
         }
     }
 
-    /// Names, mount points and busy times.
-    pub(super) fn finish(mut self) -> Vec<Device> {
+    /// A request was at the device; what lies before the interval belongs to the one before.
+    fn was_there(&mut self, device: usize, issued_ns: u64, to_ns: u64) {
+        let from_ns = issued_ns.max(self.from_ns);
+        self.all[device].in_flight_ns += to_ns.saturating_sub(from_ns);
+        self.busy[device].add(from_ns, to_ns);
+    }
+
+    /// What each device did in the interval that ends now, with names and mount points; the next interval begins.
+    pub(super) fn take_interval(&mut self, now_ns: u64) -> Vec<Device> {
+        let there: Vec<(usize, u64)> =
+            self.under_way.values().filter_map(|known| Some((known.device, known.issued_ns?))).collect();
+        for (device, issued_ns) in there {
+            self.was_there(device, issued_ns, now_ns);
+        }
+        self.look_at_names();
+        for (device, busy) in self.all.iter_mut().zip(&mut self.busy) {
+            device.busy_ns = std::mem::take(busy).total_ns();
+        }
+        let fresh = |of: &Device| Device {
+            number: of.number,
+            name: of.name.clone(),
+            mounts: of.mounts.clone(),
+            ..Device::default()
+        };
+        let fresh = self.all.iter().map(fresh).collect();
+        self.before.clear();
+        let begun_ns = std::mem::replace(&mut self.from_ns, now_ns);
+        self.last.retain(|_, served| served.at_ns >= begun_ns);
+        std::mem::replace(&mut self.all, fresh)
+    }
+
+    /// Names and mount points, where they are not known yet or may have changed.
+    fn look_at_names(&mut self) {
         let (sysfs, mounts) = (Sysfs::new(), mounts::read());
-        for (device, busy) in self.all.iter_mut().zip(&self.busy) {
+        let changed = mounts != self.mounts;
+        for device in self.all.iter_mut().filter(|device| changed || device.name.is_empty()) {
             let number = format!("{}:{}", device.number.0, device.number.1);
-            device.busy_ns = busy.total_ns();
             device.name = sysfs.name_of(&number).unwrap_or(number);
             let on_it = mounts.iter().filter(|mount| {
                 let of_partition = || {
@@ -282,7 +321,13 @@ impl Devices {
             points.truncate(MAX_MOUNTS);
             device.mounts = points;
         }
-        self.all
+        self.mounts = mounts;
+    }
+
+    /// Every subject that is held here for what is to come.
+    pub(super) fn each_subject(&mut self, see: &mut dyn FnMut(&mut u32)) {
+        self.under_way.values_mut().for_each(|known| see(&mut known.subject));
+        self.last.values_mut().chain(self.done_on.values_mut()).for_each(|served| see(&mut served.subject));
     }
 }
 
@@ -335,7 +380,27 @@ mod tests {
             (1, 8192, &[(3, 1)][..])
         );
         assert!(devices.second().is_empty(), "nothing since");
-        assert_eq!(devices.finish()[0].busy_ns, 100);
+        let device = devices.take_interval(400).remove(0);
+        assert_eq!((device.busy_ns, device.in_flight_ns), (100, 100));
+    }
+
+    #[test]
+    fn a_request_over_two_intervals_has_its_part_in_each_and_is_done_once() {
+        let (mut devices, mut ledger) = (Devices::default(), Ledger::new(0, 1));
+        let mut step = |devices: &mut Devices, at, step| {
+            devices.request((at, 0), &request(step, 1, 4096), MAKER, &mut ledger);
+        };
+        step(&mut devices, 100, Step::Issued);
+        let first = devices.take_interval(1000).remove(0);
+        assert_eq!((first.reads, first.service_ns, first.busy_ns, first.in_flight_ns), (0, 0, 900, 900));
+        assert_eq!(first.users[0].requests, 1, "it came in the first");
+        step(&mut devices, 1300, Step::Done);
+        let second = devices.take_interval(2000).remove(0);
+        assert_eq!((second.reads, second.service_ns), (1, 1200), "it took as long as it took");
+        assert_eq!((second.busy_ns, second.in_flight_ns, second.name), (300, 300, first.name));
+        assert!(second.users.is_empty());
+        let third = devices.take_interval(3000).remove(0);
+        assert_eq!((third.reads, third.busy_ns, third.in_flight_ns), (0, 0, 0));
     }
 
     #[test]

@@ -87,18 +87,36 @@ struct Open {
     subject: u32,
     cpu: usize,
     flags: u32,
+    begun_ns: u64,
+    /// Its beginning, or that of the interval.
     from_ns: u64,
     /// The integral of each stall at its beginning, or at the last settlement.
     marks: [f64; 2],
-    /// Of each device at its beginning; `None`: there was no room.
+    /// Of each device at `from_ns`; `None`: there was no room.
     loads: Option<Vec<Mark>>,
 }
 
-/// A wait that is over.
+impl Open {
+    /// As though it ended now.
+    fn closed(&self, now_ns: u64) -> Closed {
+        Closed {
+            subject: self.subject,
+            time_ns: now_ns.saturating_sub(self.from_ns),
+            whole_ns: now_ns.saturating_sub(self.begun_ns),
+            flags: self.flags,
+            loads: self.loads.clone(),
+        }
+    }
+}
+
+/// A wait that is over, or its part up to now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Closed {
     pub(super) subject: u32,
+    /// Its part of this interval.
     pub(super) time_ns: u64,
+    /// All of it.
+    pub(super) whole_ns: u64,
     pub(super) flags: u32,
     loads: Option<Vec<Mark>>,
 }
@@ -173,7 +191,7 @@ impl Ledger {
         self.marked += usize::from(room);
         self.lost += u64::from(!room);
         let loads = room.then(|| self.sums(at_ns));
-        self.open.insert(key, Open { subject, cpu, flags, from_ns: at_ns, marks, loads });
+        self.open.insert(key, Open { subject, cpu, flags, begun_ns: at_ns, from_ns: at_ns, marks, loads });
     }
 
     /// A wait ends; `None`: its beginning is not known.
@@ -182,8 +200,7 @@ impl Ledger {
         let open = self.open.remove(key)?;
         self.marked -= usize::from(open.loads.is_some());
         self.settle(at_ns, &open, -1);
-        let (time_ns, flags) = (at_ns - open.from_ns, open.flags);
-        Some(Closed { subject: open.subject, time_ns, flags, loads: open.loads })
+        Some(open.closed(at_ns))
     }
 
     /// Adds its part of the stalls since its marks, and gives the new marks.
@@ -284,11 +301,34 @@ impl Ledger {
         period
     }
 
-    /// Waits under way, with what they have taken so far, as though they ended now.
-    pub(super) fn close_all(&mut self) -> Vec<(Key, Closed)> {
+    /// Waits under way, with what they have taken in this interval so far.
+    pub(super) fn so_far(&self) -> Vec<(Key, Closed)> {
+        self.open.iter().map(|(key, open)| (*key, open.closed(self.now_ns))).collect()
+    }
+
+    /// Begins an interval: what waits under way have taken so far belongs to the one before, and owners without requests are forgotten.
+    pub(super) fn begin_interval(&mut self) {
         let now_ns = self.now_ns;
-        let keys: Vec<Key> = self.open.keys().copied().collect();
-        keys.into_iter().filter_map(|key| Some((key, self.end(now_ns, &key)?))).collect()
+        for load in &mut self.loads {
+            load.advance(now_ns);
+            load.empty_ns = 0.0;
+            load.owners.retain(|owner| owner.1 > 0);
+            load.owners.iter_mut().for_each(|owner| owner.2 = 0.0);
+        }
+        let sums = self.sums(now_ns);
+        for open in self.open.values_mut() {
+            open.from_ns = now_ns;
+            if let Some(loads) = &mut open.loads {
+                loads.clone_from(&sums);
+            }
+        }
+    }
+
+    /// Every subject that is held here.
+    pub(super) fn each_subject(&mut self, see: &mut dyn FnMut(&mut u32)) {
+        self.open.values_mut().for_each(|open| see(&mut open.subject));
+        let owners = self.loads.iter_mut().flat_map(|load| &mut load.owners);
+        owners.filter_map(|owner| owner.0.as_mut()).for_each(see);
     }
 
     fn sums(&mut self, at_ns: u64) -> Vec<Mark> {

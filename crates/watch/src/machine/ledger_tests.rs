@@ -127,6 +127,7 @@ enum Step {
     End { tid: u32 },
     Load { device: usize, subject: u32, change: i32 },
     Period,
+    Interval,
 }
 
 fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
@@ -136,6 +137,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
         (0_usize..2, 0_u32..6, prop_oneof![Just(1), Just(-1)])
             .prop_map(|(device, subject, change)| Step::Load { device, subject, change }),
         Just(Step::Period),
+        Just(Step::Interval),
     ];
     prop::collection::vec((0_u64..50, step), 0..120)
 }
@@ -165,9 +167,18 @@ proptest! {
                 }
                 Step::Load { device, subject, change } => ledger.load(now, device, subject, change),
                 Step::Period => add(ledger.close_period(now)),
+                Step::Interval => {
+                    add(ledger.close_period(now));
+                    for (_, closed) in ledger.so_far() {
+                        closed_ns += closed.time_ns;
+                        let causes: f64 = ledger.causes(&closed, 0).iter().map(|c| c.1).sum();
+                        prop_assert!(causes <= closed.time_ns as f64 + 1e-6);
+                    }
+                    ledger.begin_interval();
+                }
             }
         }
-        let rest = ledger.close_all();
+        let rest = ledger.so_far();
         closed_ns += rest.iter().map(|(_, closed)| closed.time_ns).sum::<u64>();
         add(ledger.close_period(now));
         prop_assert_eq!(closed_ns, waited, "every instant of every wait is in one");

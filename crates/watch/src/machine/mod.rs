@@ -1,6 +1,6 @@
 //! A watch of the whole machine: every wait for a device, for memory or for the server of a file system, of every task. The observer in
 //! the kernel is the one of a single program, with a filter that admits all; system calls are neither counted nor timed.
-//! Memory is bounded whatever the number of processes: what does not fit is counted.
+//! Memory is bounded whatever the number of processes and the time: what does not fit is counted, what an interval did not meet is forgotten.
 
 mod calls;
 mod devices;
@@ -10,6 +10,7 @@ mod slow;
 mod subjects;
 mod turn;
 
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use iowhy_core::machine::{MachineProfile, Stalls};
@@ -21,52 +22,119 @@ use iowhy_linux::signals::Signals;
 
 use crate::in_kernel::{MachineObserver, may_load};
 use period::Collector;
-use turn::{PERIOD_NS, TURN_NS, names_of, turn};
+use turn::{Names, PERIOD_NS, TURN_NS, turn};
 
 pub use calls::{Condition, watch_calls};
 
 /// Watches the machine for so long, or until somebody interrupts.
 ///
 /// # Errors
-/// The observer may not be loaded, or the kernel refuses it; with the fix.
+/// Those of [`MachineWatch::begin`], or the observer cannot be read.
 pub fn watch_machine(limit: Duration) -> Result<MachineProfile, Problem> {
-    usable()?;
-    let refused = |why: String| {
-        Problem::refused(format!("cannot observe the whole machine: {why}"))
-            .hint("as root: `sudo iowhy --all`; or `iowhy attach PID` for one process of your own")
-    };
-    may_load().map_err(|why| refused(why.to_string()))?;
-    let signals = Signals::listen();
-    let own_before_ns = thread_cpu_ns();
-    let mut observer = MachineObserver::open().map_err(refused)?;
-    let failed = |why| Problem::failed(format!("the observer cannot be read: {why}"));
-    let psi_before = Totals::of_machine();
-    let begin_ns = monotonic_ns();
-    let mut collector = Collector::new(begin_ns, &mut observer).map_err(failed)?;
-    let end_ns = begin_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
-    let (mut interrupted, mut period_ends_ns) = (false, begin_ns + PERIOD_NS);
-    let mut psi = psi_before;
-    loop {
-        let now_ns = monotonic_ns();
-        let over = interrupted || now_ns >= end_ns;
-        if over || now_ns >= period_ends_ns || collector.is_full() {
-            psi = Totals::of_machine();
-            collector.close_period(&mut observer).map_err(failed)?;
-            period_ends_ns = monotonic_ns() + PERIOD_NS;
-        }
-        if over {
-            break;
-        }
-        interrupted =
-            turn(&mut observer, signals.as_ref(), None, end_ns.min(period_ends_ns).min(now_ns + TURN_NS));
-        collector.take(&mut observer);
+    let mut watch = MachineWatch::begin()?;
+    let end_ns = watch.begin_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
+    let mut interrupted = false;
+    while !interrupted && monotonic_ns() < end_ns {
+        interrupted = watch.turn(None, end_ns)?;
     }
-    let mut profile = collector.finish(&mut observer);
-    profile.interrupted = interrupted;
-    profile.counted = psi.zip(psi_before).map(|(now, before)| stalls(&now.since(&before)));
-    name_stacks(&mut profile, &mut observer);
-    profile.cost.own_cpu_ns = thread_cpu_ns() - own_before_ns;
-    Ok(profile)
+    Ok(MachineProfile { interrupted, ..watch.take_interval()? })
+}
+
+/// A watch of the machine under way. Dropped, nothing is observed any more.
+pub struct MachineWatch {
+    observer: MachineObserver,
+    collector: Collector,
+    names: Names,
+    signals: Option<Signals>,
+    begin_ns: u64,
+    period_ends_ns: u64,
+    /// The kernel's figures when the interval began, and when the last period ended.
+    psi: [Option<Totals>; 2],
+    /// Our own CPU time when the interval began.
+    own_cpu_ns: u64,
+}
+
+impl MachineWatch {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// The observer may not be loaded, or the kernel refuses it; with the fix.
+    pub fn begin() -> Result<MachineWatch, Problem> {
+        usable()?;
+        let refused = |why: String| {
+            Problem::refused(format!("cannot observe the whole machine: {why}"))
+                .hint("as root: `sudo iowhy --all`; or `iowhy attach PID` for one process of your own")
+        };
+        may_load().map_err(|why| refused(why.to_string()))?;
+        let signals = Signals::listen();
+        let own_cpu_ns = thread_cpu_ns();
+        let mut observer = MachineObserver::open().map_err(refused)?;
+        let psi = [Totals::of_machine(); 2];
+        let begin_ns = monotonic_ns();
+        let collector = Collector::new(begin_ns, &mut observer).map_err(unreadable)?;
+        Ok(MachineWatch {
+            observer,
+            collector,
+            names: Names::new(),
+            signals,
+            begin_ns,
+            period_ends_ns: begin_ns + PERIOD_NS,
+            psi,
+            own_cpu_ns,
+        })
+    }
+
+    /// Whether requests to stop are heard ([`MachineWatch::turn`] tells them); else they end this process as they would any other.
+    pub fn hears_signals(&self) -> bool {
+        self.signals.is_some()
+    }
+
+    /// Takes what happens until then (CLOCK_MONOTONIC) at most, and no longer than until `input` can be read. True: somebody asks us to
+    /// end.
+    ///
+    /// # Errors
+    /// The observer cannot be read.
+    pub fn turn(&mut self, input: Option<BorrowedFd<'_>>, until_ns: u64) -> Result<bool, Problem> {
+        let now_ns = monotonic_ns();
+        if now_ns >= self.period_ends_ns || self.collector.is_full() {
+            self.close_period()?;
+        }
+        let until_ns = until_ns.min(self.period_ends_ns).min(now_ns + TURN_NS);
+        let interrupted = turn(&mut self.observer, self.signals.as_ref(), input, until_ns);
+        self.collector.take(&mut self.observer);
+        Ok(interrupted)
+    }
+
+    /// What happened since the last time, or since the beginning. Intervals sum to the whole: a wait or request over the end of one has its
+    /// part in each.
+    ///
+    /// # Errors
+    /// The observer cannot be read.
+    pub fn take_interval(&mut self) -> Result<MachineProfile, Problem> {
+        self.close_period()?;
+        let mut profile = self.collector.take_interval(&mut self.observer).map_err(unreadable)?;
+        let [before, now] = self.psi;
+        profile.counted = now.zip(before).map(|(now, before)| stalls(&now.since(&before)));
+        self.psi[0] = now;
+        let numbers = profile.waits.iter().filter_map(|wait| wait.stack).collect();
+        let (stacks, place) = self.names.of(numbers, &mut self.observer);
+        profile.stacks = stacks;
+        profile.waits.iter_mut().for_each(|wait| wait.stack = wait.stack.and_then(&place));
+        let own_cpu_ns = thread_cpu_ns();
+        profile.cost.own_cpu_ns = own_cpu_ns - std::mem::replace(&mut self.own_cpu_ns, own_cpu_ns);
+        Ok(profile)
+    }
+
+    fn close_period(&mut self) -> Result<(), Problem> {
+        self.psi[1] = Totals::of_machine();
+        self.collector.close_period(&mut self.observer).map_err(unreadable)?;
+        self.period_ends_ns = monotonic_ns() + PERIOD_NS;
+        Ok(())
+    }
+}
+
+fn unreadable(why: String) -> Problem {
+    Problem::failed(format!("the observer cannot be read: {why}"))
 }
 
 fn stalls(of: &Totals) -> Stalls {
@@ -77,11 +145,4 @@ fn stalls(of: &Totals) -> Stalls {
         memory_some_ns: of.memory_some_ns as f64,
         memory_full_ns: of.memory_full_ns as f64,
     }
-}
-
-/// Replaces the kernel's numbers of stacks by functions.
-fn name_stacks(profile: &mut MachineProfile, observer: &mut MachineObserver) {
-    let (stacks, place) = names_of(profile.waits.iter().filter_map(|wait| wait.stack).collect(), observer);
-    profile.stacks = stacks;
-    profile.waits.iter_mut().for_each(|wait| wait.stack = wait.stack.and_then(&place));
 }

@@ -75,6 +75,8 @@ pub(super) struct Collector {
     missing: HashMap<Key, u64>,
     computed: Stalls,
     lost: Lost,
+    /// What had been lost, and what watching had cost, when the interval began.
+    told: (Lost, Cost),
     /// The slow calls of a program; rows of the machine's waits are not kept then.
     pub(super) slow: Option<Slow>,
 }
@@ -100,6 +102,7 @@ impl Collector {
             missing: HashMap::new(),
             computed: Stalls::default(),
             lost: Lost::default(),
+            told: (Lost::default(), Cost::default()),
             slow: None,
         }
     }
@@ -133,7 +136,7 @@ impl Collector {
     pub(super) fn close_period(&mut self, observer: &mut MachineObserver) -> Result<(), String> {
         let now_ns = monotonic_ns();
         let times = observer.times(now_ns)?;
-        let under_way = observer.under_way()?;
+        let under_way = self.still_waiting(observer.under_way()?);
         self.take(observer);
         let named: HashSet<Key> = under_way.iter().map(key).collect();
         let (mut events, later) = self.sorted_until(now_ns, under_way);
@@ -163,9 +166,10 @@ impl Collector {
     }
 
     /// The subjects and the devices, and what did not fit: waits, requests, pooled events of subjects.
-    pub(super) fn finish_calls(self) -> (Vec<Subject>, Vec<Device>, [u64; 3]) {
+    pub(super) fn finish_calls(mut self) -> (Vec<Subject>, Vec<Device>, [u64; 3]) {
         let lost = [self.ledger.lost, self.devices.forgotten, self.subjects.pooled];
-        (self.subjects.all, self.devices.finish(), lost)
+        let devices = self.devices.take_interval(self.settled_ns);
+        (self.subjects.all, devices, lost)
     }
 
     /// Events up to this time in order, with beginnings of waits that end, or are under way; and the later ones.
@@ -190,6 +194,13 @@ impl Collector {
         (events, later)
     }
 
+    /// Without waits of threads that are gone: their end was missed in the kernel. Those that began in this period are not asked about.
+    fn still_waiting(&mut self, mut under_way: Vec<Waiting>) -> Vec<Waiting> {
+        let Collector { subjects, settled_ns, .. } = self;
+        under_way.retain(|wait| wait.since_ns >= *settled_ns || subjects.lives(wait.pid, wait.tid));
+        under_way
+    }
+
     /// Ends waits whose end was lost: the kernel has not named them twice in a row, and an end that was told has been taken by then. They
     /// have lasted until the first time at most, on no known device.
     fn end_missing(&mut self, now_ns: u64, named: &HashSet<Key>) {
@@ -201,7 +212,9 @@ impl Collector {
                 continue;
             };
             if let Some(mut closed) = self.ledger.end(now_ns, &key) {
-                closed.time_ns = closed.time_ns.saturating_sub(now_ns.saturating_sub(*since_ns));
+                let unknown_ns = now_ns.saturating_sub(*since_ns);
+                closed.time_ns = closed.time_ns.saturating_sub(unknown_ns);
+                closed.whole_ns = closed.whole_ns.saturating_sub(unknown_ns);
                 self.add((closed.subject, None, None, None, key.1), &closed);
             }
         }
@@ -248,8 +261,7 @@ impl Collector {
     /// whoever woke it had waited for meanwhile.
     fn ended(&mut self, ended: &Ended, closed: &Closed) {
         let wait = &ended.wait;
-        // Pipes, sockets and servers are waited for in other ways than devices, whatever is done on the CPU of whoever wakes it.
-        let of_device = wait.flags & (IO | BLOCKED) != 0 && wait.flags & SERVER == 0;
+        let of_device = is_of_device(wait);
         let own = self.devices.served(wait.tid, wait.since_ns).filter(|_| of_device).copied();
         let done = ended.device.filter(|_| of_device).and_then(|number| self.devices.index(number));
         let by_device = own.map(|own| own.device).or(done).and_then(|device| u32::try_from(device).ok());
@@ -346,7 +358,7 @@ impl Collector {
         let wait = &mut self.rows[index];
         wait.count += 1;
         wait.time_ns += closed.time_ns;
-        wait.longest_ns = wait.longest_ns.max(closed.time_ns);
+        wait.longest_ns = wait.longest_ns.max(closed.whole_ns);
         let Some(device) = row.2 else { return };
         wait.without_requests_ns += self.ledger.without_requests(closed, device as usize);
         let parts = self.ledger.causes(closed, device as usize);
@@ -394,46 +406,95 @@ impl Collector {
         }
     }
 
-    /// The profile, its stacks still the kernel's numbers.
-    pub(super) fn finish(mut self, observer: &mut MachineObserver) -> MachineProfile {
-        // Waits under way: what they have taken so far, on no known device.
-        let waiting: HashMap<Key, Waiting> =
-            observer.under_way().unwrap_or_default().into_iter().map(|wait| (key(&wait), wait)).collect();
-        for (key, closed) in self.ledger.close_all() {
-            let stack = waiting.get(&key).and_then(|wait| u32::try_from(wait.stack).ok());
-            self.add((closed.subject, stack, None, None, key.1), &closed);
+    /// The interval that ends with the last period, stacks still the kernel's numbers; the next one begins. A wait under way has its part in
+    /// each, so that intervals sum to the whole.
+    pub(super) fn take_interval(&mut self, observer: &mut MachineObserver) -> Result<MachineProfile, String> {
+        self.add_under_way(observer.under_way()?);
+        self.subjects.add_times();
+        self.subjects.look_again();
+        let (kernel, (waits, begin_ns)) = (observer.lost(), observer.cost());
+        let lost = Lost {
+            waits: kernel.waits + self.ledger.lost,
+            events: kernel.events,
+            requests: kernel.requests + self.devices.forgotten,
+            pooled: self.subjects.pooled,
+            owners: self.ledger.pooled,
+            ..self.lost
+        };
+        let cost = Cost { waits, begin_ns, ..Cost::default() };
+        let (lost_before, cost_before) = std::mem::replace(&mut self.told, (lost, cost));
+        let profile = MachineProfile {
+            wall_ns: self.settled_ns.saturating_sub(self.begin_ns),
+            cpus: iowhy_linux::cpus::online().len() as u64,
+            computed: std::mem::take(&mut self.computed),
+            gaps: observer.gaps.clone(),
+            subjects: self.subjects.all.clone(),
+            waits: self.take_rows(),
+            devices: self.devices.take_interval(self.settled_ns),
+            lost: lost.since(&lost_before),
+            cost: Cost {
+                waits: cost.waits.saturating_sub(cost_before.waits),
+                begin_ns: cost.begin_ns.saturating_sub(cost_before.begin_ns),
+                ..Cost::default()
+            },
+            ..MachineProfile::default()
+        };
+        self.begin_interval();
+        Ok(profile)
+    }
+
+    /// Waits under way: what they have taken so far, on the device where the thread itself has a request.
+    fn add_under_way(&mut self, under_way: Vec<Waiting>) {
+        let waiting: HashMap<Key, Waiting> = under_way.into_iter().map(|wait| (key(&wait), wait)).collect();
+        let requests = self.devices.own_requests();
+        for (key, closed) in self.ledger.so_far() {
+            let wait = waiting.get(&key);
+            let stack = wait.and_then(|wait| u32::try_from(wait.stack).ok());
+            let device = wait.filter(|wait| is_of_device(wait) && wait.flags & RECLAIMS == 0);
+            let device = device.and_then(|wait| u32::try_from(*requests.get(&wait.tid)?).ok());
+            self.add((closed.subject, stack, device, None, key.1), &closed);
         }
-        self.subjects.add_queued();
-        self.subjects.look_at_groups();
-        for (row, causes) in self.causes {
+    }
+
+    fn take_rows(&mut self) -> Vec<Wait> {
+        self.by_row.clear();
+        for (row, causes) in self.causes.drain() {
             let caused = causes.into_iter().map(|(subject, time_ns)| Caused { subject, time_ns });
             self.rows[row].caused = caused.collect();
             self.rows[row]
                 .caused
                 .sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns).then(a.subject.cmp(&b.subject)));
         }
-        let (kernel, (waits, begin_ns)) = (observer.lost(), observer.cost());
-        let forgotten = self.devices.forgotten;
-        MachineProfile {
-            wall_ns: self.settled_ns.saturating_sub(self.begin_ns),
-            cpus: iowhy_linux::cpus::online().len() as u64,
-            computed: self.computed,
-            gaps: observer.gaps.clone(),
-            subjects: self.subjects.all,
-            waits: self.rows,
-            devices: self.devices.finish(),
-            lost: Lost {
-                waits: kernel.waits + self.ledger.lost,
-                events: kernel.events,
-                requests: kernel.requests + forgotten,
-                pooled: self.subjects.pooled,
-                owners: self.ledger.pooled,
-                ..self.lost
-            },
-            cost: Cost { waits, begin_ns, ..Cost::default() },
-            ..MachineProfile::default()
+        std::mem::take(&mut self.rows)
+    }
+
+    /// Whoever has nothing under way, and was not met in the interval before, is forgotten: a watch may last for days.
+    fn begin_interval(&mut self) {
+        let begun_ns = std::mem::replace(&mut self.begin_ns, self.settled_ns);
+        self.last_device.retain(|_, (_, at_ns)| *at_ns >= begun_ns);
+        self.ledger.begin_interval();
+        let mut held = HashSet::new();
+        self.each_subject(&mut |subject| {
+            held.insert(*subject);
+        });
+        let places = self.subjects.begin_interval(&held);
+        self.each_subject(&mut |subject| *subject = places.get(subject).copied().unwrap_or_default());
+    }
+
+    fn each_subject(&mut self, see: &mut dyn FnMut(&mut u32)) {
+        self.ledger.each_subject(see);
+        self.devices.each_subject(see);
+        for (_, event) in &mut self.pending {
+            if let Event::Request(step) = event {
+                see(&mut step.by.subject);
+            }
         }
     }
+}
+
+/// Pipes, sockets and servers are waited for in other ways than devices, whatever is done on the CPU of whoever wakes it.
+fn is_of_device(wait: &Waiting) -> bool {
+    wait.flags & (IO | BLOCKED) != 0 && wait.flags & SERVER == 0
 }
 
 /// What is known of a call beside its times.

@@ -92,3 +92,99 @@ fn a_wait_whose_end_was_lost_ends_when_the_kernel_names_it_no_more() {
         "as long as it may have been"
     );
 }
+
+#[test]
+fn a_wait_of_a_thread_that_is_gone_is_over_whatever_the_kernel_names() {
+    let mut collector = collector();
+    collector.settled_ns = 200;
+    let own = Waiting { pid: std::process::id(), ..waiting(std::process::id(), 100, IO) };
+    let all = vec![own.clone(), waiting(READER, 100, IO), waiting(READER, 250, IO)];
+    assert_eq!(collector.still_waiting(all), [own, waiting(READER, 250, IO)], "the last may be new");
+}
+
+const OTHER: u32 = 40;
+
+/// A step of a request that a thread makes itself.
+fn request(collector: &mut Collector, at_ns: u64, step: Step, tid: u32) {
+    let subject = collector.subjects.process(u32::MAX - tid, "test");
+    let by = Maker { subject, tid: Some(tid), charged: false };
+    let operation = Operation::Read { ahead: false };
+    let (address, device) = (u64::from(tid), DISK);
+    let step = RequestStep { cpu: 0, step, address, device, sector: 8, bytes: 4096, operation, lost: 0, by };
+    collector.event(at_ns, Event::Request(step));
+}
+
+/// Ends an interval; gives its waits, devices and stall.
+fn take(collector: &mut Collector, now_ns: u64, under_way: &[Waiting]) -> (Vec<Wait>, Vec<Device>, f64) {
+    collector.settle(now_ns, &[1.0]);
+    collector.settled_ns = now_ns;
+    collector.add_under_way(under_way.to_vec());
+    let (waits, devices) = (collector.take_rows(), collector.devices.take_interval(now_ns));
+    let stall_ns = std::mem::take(&mut collector.computed).io_some_ns;
+    collector.begin_interval();
+    (waits, devices, stall_ns)
+}
+
+#[test]
+fn intervals_sum_to_the_whole_and_a_wait_over_the_end_of_one_has_its_part_in_each() {
+    let reader = Waiting { pid: u32::MAX - READER, ..waiting(READER, 100, IO) };
+    let run = |ends_at: Option<u64>| {
+        let (mut collector, mut intervals) = (collector(), Vec::new());
+        request(&mut collector, 50, Step::Issued, OTHER);
+        request(&mut collector, 100, Step::Issued, READER);
+        collector.event(100, Event::Begin(reader.clone()));
+        intervals.extend(ends_at.map(|at_ns| take(&mut collector, at_ns, std::slice::from_ref(&reader))));
+        request(&mut collector, 300, Step::Done, READER);
+        waits(&mut collector, &reader, 300, 0, Some(DISK));
+        request(&mut collector, 400, Step::Done, OTHER);
+        intervals.push(take(&mut collector, 500, &[]));
+        intervals
+    };
+    let facts = |intervals: &[(Vec<Wait>, Vec<Device>, f64)]| {
+        let waits = || intervals.iter().flat_map(|(waits, ..)| waits);
+        let devices = || intervals.iter().flat_map(|(_, devices, _)| devices);
+        (
+            waits().map(|wait| wait.time_ns).sum::<u64>(),
+            waits().flat_map(|wait| &wait.caused).map(|cause| cause.time_ns).sum::<f64>(),
+            intervals.iter().map(|(.., stall_ns)| stall_ns).sum::<f64>(),
+            devices()
+                .map(|device| (device.reads, device.busy_ns, device.in_flight_ns))
+                .fold((0, 0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1, sum.2 + one.2)),
+        )
+    };
+    let whole = run(None);
+    assert_eq!(facts(&whole), (200, 100.0, 200.0, (2, 350, 550)));
+    for ends_at in [120, 200, 299] {
+        let intervals = run(Some(ends_at));
+        assert_eq!(facts(&intervals), facts(&whole), "{ends_at}");
+        let [(first, ..), (second, ..)] = intervals.as_slice() else { panic!("two") };
+        assert_eq!(
+            (first[0].time_ns, first[0].device),
+            (ends_at - 100, Some(0)),
+            "on its own request's device"
+        );
+        assert_eq!((second[0].time_ns, second[0].longest_ns), (300 - ends_at, 200), "longest: all of it");
+    }
+}
+
+#[test]
+fn a_subject_keeps_its_name_when_others_before_it_are_forgotten() {
+    let mut collector = collector();
+    // One wait of a process that is never met again, then one of a process whose request stays under way.
+    waits(&mut collector, &waiting(JOURNAL, 10, IO), 20, 0, None);
+    request(&mut collector, 30, Step::Issued, OTHER);
+    let last = |collector: &Collector| {
+        let name = |wait: &Wait| collector.subjects.all[wait.subject as usize].pid;
+        collector.rows.last().map(name)
+    };
+    for end_ns in [100, 200, 300] {
+        take(&mut collector, end_ns, &[]);
+    }
+    assert_eq!(collector.subjects.all.len(), 1, "the first is forgotten");
+    let reader = Waiting { pid: u32::MAX - READER, ..waiting(READER, 310, IO) };
+    waits(&mut collector, &reader, 350, 0, Some(DISK));
+    assert_eq!(last(&collector), Some(u32::MAX - READER));
+    let caused = take(&mut collector, 400, &[]).0.remove(0).caused;
+    assert_eq!(caused.len(), 1);
+    assert_eq!((collector.subjects.all[0].pid, caused[0].subject), (u32::MAX - OTHER, 0));
+}

@@ -1,5 +1,6 @@
 //! What every watch of the machine does: waits for events, and asks the kernel for the names of its functions.
 
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -15,39 +16,57 @@ pub(super) const PERIOD_NS: u64 = 1_000_000_000;
 /// Events are taken at least so often.
 pub(super) const TURN_NS: u64 = 50_000_000;
 
-/// Waits for events, a signal, or the end of a process. True: somebody asks us to end.
+/// Waits for events, a signal, or a descriptor that can be read: of a process, when it ends; of a terminal, when a key is pressed. True:
+/// somebody asks us to end.
 pub(super) fn turn(
     observer: &mut MachineObserver,
     signals: Option<&Signals>,
-    process: Option<BorrowedFd<'_>>,
+    other: Option<BorrowedFd<'_>>,
     until_ns: u64,
 ) -> bool {
     let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
     let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
     let mut fds = vec![PollFd::from_borrowed_fd(observer.fd(), PollFlags::IN)];
     fds.extend(signals.map(|signals| PollFd::from_borrowed_fd(signals.fd(), PollFlags::IN)));
-    fds.extend(process.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
+    fds.extend(other.map(|other| PollFd::from_borrowed_fd(other, PollFlags::IN)));
     // An interrupted wait is a wait that is over.
     let _ = poll(&mut fds, Some(&timeout));
     signals.is_some_and(|signals| signals.next().is_some())
 }
 
-/// The functions of these stacks, each stack once, and where the stack with a number of the kernel stands among them.
-pub(super) fn names_of(
-    mut numbers: Vec<u32>,
-    observer: &mut MachineObserver,
-) -> (Vec<Vec<String>>, impl Fn(u32) -> Option<u32> + use<>) {
-    let mut symbols = Symbols::of_this_machine();
-    if let Some(namer) = Namer::open() {
-        symbols.ask_kernel(namer);
+/// Stacks of the kernel by its numbers for them, each asked for once.
+pub(super) struct Names {
+    symbols: Symbols,
+    known: HashMap<u32, Vec<String>>,
+}
+
+impl Names {
+    pub(super) fn new() -> Names {
+        let mut symbols = Symbols::of_this_machine();
+        if let Some(namer) = Namer::open() {
+            symbols.ask_kernel(namer);
+        }
+        Names { symbols, known: HashMap::new() }
     }
-    numbers.sort_unstable();
-    numbers.dedup();
-    let mut stacks = Vec::new();
-    for number in &numbers {
-        let ids: Vec<_> = observer.stack(*number).into_iter().map(|at| symbols.kernel(at)).collect();
-        let frames = ids.into_iter().map(|id| symbols.frame(id).into_owned());
-        stacks.push(frames.collect());
+
+    /// The functions of these stacks, each stack once, and where the stack with a number of the kernel stands among them.
+    pub(super) fn of(
+        &mut self,
+        mut numbers: Vec<u32>,
+        observer: &mut MachineObserver,
+    ) -> (Vec<Vec<String>>, impl Fn(u32) -> Option<u32> + use<>) {
+        numbers.sort_unstable();
+        numbers.dedup();
+        let stacks = numbers.iter().map(|number| self.stack(*number, observer)).collect();
+        (stacks, move |number| numbers.binary_search(&number).ok().and_then(|at| u32::try_from(at).ok()))
     }
-    (stacks, move |number| numbers.binary_search(&number).ok().and_then(|at| u32::try_from(at).ok()))
+
+    fn stack(&mut self, number: u32, observer: &mut MachineObserver) -> Vec<String> {
+        let Names { symbols, known } = self;
+        let ask = || {
+            let ids: Vec<_> = observer.stack(number).into_iter().map(|at| symbols.kernel(at)).collect();
+            ids.into_iter().map(|id| symbols.frame(id).into_owned()).collect()
+        };
+        known.entry(number).or_insert_with(ask).clone()
+    }
 }

@@ -1,121 +1,13 @@
 //! Screens of scripted machines at several widths; the expected ones stand beside those of the binary.
 
-use iowhy_core::environment::Environment;
-use iowhy_core::machine::{Caused, Device, DeviceUser, MachineProfile, Stalls, Subject, Wait};
+use iowhy_core::machine::{DeviceUser, MachineProfile, Stalls, Wait};
 use iowhy_core::profile::{GroupLimit, Limited};
-use iowhy_diagnose::classify::Classifier;
-use iowhy_diagnose::machine::{account, verdict};
 use iowhy_view::terminal::table::visible_width;
 
+use super::machine_tests::{busy, idle, profile, record, wait};
+use super::tables::{Column, nobody_else, processes};
 use super::*;
-use crate::record::watch::Invocation;
-use crate::record::whole_machine::GroupRecord;
 use crate::screen::for_tests::{self, assert_expected};
-
-const SECOND: u64 = 1_000_000_000;
-
-fn stack(names: &str) -> Vec<String> {
-    names.split(' ').map(str::to_owned).collect()
-}
-
-fn profile(waits: Vec<Wait>) -> MachineProfile {
-    let subject =
-        |pid: u32, name: &str| Subject { pid, name: name.to_owned(), kernel: pid == 0, ..Subject::default() };
-    let read = "io_schedule folio_wait_bit_common filemap_get_pages filemap_read vfs_read ksys_read __x64_sys_pread64";
-    let commit = "schedule jbd2_log_wait_commit ext4_fsync_journal ext4_sync_file do_fsync __x64_sys_fsync";
-    MachineProfile {
-        wall_ns: 10 * SECOND,
-        cpus: 2,
-        counted: Some(Stalls {
-            io_some_ns: 7.2e9,
-            io_full_ns: 6.5e9,
-            cpu_some_ns: 0.3e9,
-            memory_some_ns: 0.0,
-            memory_full_ns: 0.0,
-        }),
-        computed: Stalls {
-            io_some_ns: 7.1e9,
-            io_full_ns: 6.4e9,
-            cpu_some_ns: 0.2e9,
-            memory_some_ns: 0.0,
-            memory_full_ns: 0.0,
-        },
-        subjects: vec![
-            subject(2211, "backup"),
-            subject(1873, "postgres"),
-            subject(0, "jbd2/nvme0n1p2-8"),
-            subject(990, "cron"),
-            subject(991, "a name of 15 ch"),
-        ],
-        stacks: vec![stack(read), stack(commit)],
-        devices: vec![Device {
-            name: "nvme0n1".to_owned(),
-            mounts: vec!["/".to_owned(), "/srv/a/very/long/mount/point".to_owned()],
-            reads: 41_000,
-            writes: 2_000,
-            read_bytes: 5 << 30,
-            written_bytes: 80 << 20,
-            queue_ns: SECOND,
-            service_ns: 30 * SECOND,
-            busy_ns: 98 * SECOND / 10,
-            users: vec![DeviceUser { subject: 4, requests: 1300, ..DeviceUser::default() }],
-            ..Device::default()
-        }],
-        waits,
-        ..MachineProfile::default()
-    }
-}
-
-fn wait(subject: u32, stack: u32, seconds: f64, caused: &[(u32, f64)]) -> Wait {
-    Wait {
-        subject,
-        stack: Some(stack),
-        device: Some(0),
-        count: 1300,
-        time_ns: (seconds * 1e9) as u64,
-        longest_ns: 212_000_000,
-        caused: caused.iter().map(|(subject, s)| Caused { subject: *subject, time_ns: s * 1e9 }).collect(),
-        ..Wait::default()
-    }
-}
-
-fn record(profile: MachineProfile) -> WholeMachineRecord {
-    let all = |_| true;
-    let account = account(&profile, &Classifier::new(), &all);
-    let verdict = verdict(&profile, &account, &all);
-    let environment = Environment {
-        kernel: "6.18.44".to_owned(),
-        cpus: 2,
-        memory_bytes: 8 << 30,
-        ..Environment::default()
-    };
-    WholeMachineRecord::new(
-        profile,
-        account,
-        verdict,
-        None,
-        Vec::new(),
-        Invocation { environment, ..Invocation::default() },
-    )
-}
-
-fn busy() -> WholeMachineRecord {
-    record(profile(vec![
-        wait(1, 0, 6.1, &[(0, 4.9), (2, 0.4)]),
-        wait(1, 1, 2.4, &[(0, 2.0)]),
-        wait(0, 0, 3.2, &[(1, 0.3)]),
-        wait(3, 0, 0.2, &[(0, 0.2)]),
-        wait(4, 0, 0.1, &[]),
-    ]))
-}
-
-/// Nobody waits, and the device does nothing.
-fn idle() -> WholeMachineRecord {
-    let mut idle = profile(Vec::new());
-    (idle.counted, idle.computed) = (Some(Stalls::default()), Stalls::default());
-    idle.devices.clear();
-    record(idle)
-}
 
 fn plain(record: &WholeMachineRecord, width: usize) -> String {
     for_tests::plain(&chapter(record, Detail::Screen), width)
@@ -226,4 +118,55 @@ fn a_name_that_a_program_chose_is_no_control_code() {
     let mut wild = profile(vec![wait(1, 0, 6.1, &[])]);
     wild.subjects[1].name = "\u{1b}[2J\n".to_owned();
     assert!(!plain(&record(wild), 100).contains('\u{1b}'));
+}
+
+/// The names of processes in the order of a key.
+fn order(record: &WholeMachineRecord, key: Column) -> Vec<&str> {
+    let name = |subject: u32| record.profile.subjects[subject as usize].name.as_str();
+    processes(record, key).iter().map(|process| name(process.subject)).collect()
+}
+
+#[test]
+fn each_key_has_its_own_order_and_all_hold_everybody() {
+    let busy = busy();
+    let first = |key| order(&busy, key)[..2].to_vec();
+    assert_eq!(first(Column::Time), ["postgres", "backup"]);
+    assert_eq!(first(Column::Bytes), ["backup", "jbd2/nvme0n1p2-8"]);
+    assert_eq!(first(Column::Cpu), ["cc1", "backup"]);
+    assert_eq!(first(Column::Queued), ["cc1", "postgres"]);
+    let everybody = |key| {
+        let mut names = order(&busy, key);
+        names.sort_unstable();
+        names
+    };
+    assert!(Column::KEYS.iter().all(|key| everybody(*key) == everybody(Column::Time)));
+    assert_eq!(everybody(Column::Time).len(), 6);
+}
+
+#[test]
+fn only_processes_of_the_group_are_told_where_one_is_asked_about() {
+    let mut record = busy();
+    record.profile.subjects[5].groups = vec!["build/a".to_owned()];
+    record.group = Some(GroupRecord { path: "build".to_owned(), ..GroupRecord::default() });
+    assert_eq!(order(&record, Column::Cpu), ["cc1"]);
+}
+
+#[test]
+fn the_account_of_a_process_holds_its_waits_causes_requests_and_limits() {
+    let record = busy();
+    let text =
+        |subject, limits: &[GroupLimit]| for_tests::plain(&process::chapter(&record, subject, limits), 100);
+    let limit =
+        GroupLimit { of: Limited::Disk, set_by: "/a".to_owned(), words: "nvme0n1: 9 reads/s".to_owned() };
+    for (width, name) in [(100, "machine-process-100.txt"), (80, "machine-process-80.txt")] {
+        let chapter = process::chapter(&record, 1, std::slice::from_ref(&limit));
+        let text = for_tests::plain(&chapter, width);
+        assert!(text.lines().all(|line| visible_width(line) <= width), "{text}");
+        assert_expected(name, &text);
+    }
+    let kernel = text(2, &[]);
+    assert!(kernel.contains("works for others; it delays others for 400 ms"), "{kernel}");
+    assert!(!kernel.contains("attach"), "a thread of the kernel is nothing to attach to: {kernel}");
+    let quiet = text(5, &[]);
+    assert!(quiet.contains("cc1 (3005) did not wait for I/O or memory") && quiet.contains("7.00 s on CPUs"));
 }

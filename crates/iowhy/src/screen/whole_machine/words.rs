@@ -6,7 +6,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::machine::Device;
 use iowhy_core::profile::Limited;
 use iowhy_core::units::counted;
-use iowhy_diagnose::machine::Verdict;
+use iowhy_diagnose::machine::{Closure, Verdict};
 use iowhy_view::document::Part;
 
 use super::{HARDLY, device, named, percent_of, who};
@@ -18,7 +18,7 @@ const SATURATED: f64 = 0.9;
 const ONE_AT_A_TIME: f64 = 1.5;
 
 /// The answer in one sentence.
-pub(super) fn verdict(record: &WholeMachineRecord) -> String {
+pub(crate) fn verdict(record: &WholeMachineRecord) -> String {
     let stalls = || {
         let share = |figure: &str| {
             let found = record.closure.iter().find(|c| c.figure == figure);
@@ -99,8 +99,21 @@ fn memory_limit(record: &WholeMachineRecord) -> Option<&str> {
     limit.filter(|_| reached).map(|limit| limit.words.as_str())
 }
 
+/// PSI in a line, with how much of it is explained.
+pub(crate) fn pressure(record: &WholeMachineRecord) -> String {
+    let figure = |of: &Closure| match (of.counted_share, of.ratio) {
+        (Some(counted), Some(ratio)) => {
+            format!("{} {} ({} explained)", of.figure, percent_of(counted), percent_of(ratio))
+        }
+        (Some(counted), None) => format!("{} {}", of.figure, percent_of(counted)),
+        (None, _) => format!("{} {} (computed)", of.figure, percent_of(of.explained_share)),
+    };
+    let figures: Vec<String> = record.closure.iter().map(figure).collect();
+    format!("PSI: {}", figures.join(", "))
+}
+
 /// What watching cost, and what is inferred.
-pub(super) fn cost(record: &WholeMachineRecord) -> String {
+pub(crate) fn cost(record: &WholeMachineRecord) -> String {
     let (cost, wall_ns) = (&record.profile.cost, (record.profile.wall_ns as f64).max(1.0));
     let all_ns = wall_ns * record.profile.cpus.max(1) as f64;
     let told = format!(
@@ -120,7 +133,8 @@ pub(super) fn cost(record: &WholeMachineRecord) -> String {
 
 /// What limits a device, as far as its requests tell.
 pub(super) fn limit(of: &Device, wall_ns: f64) -> String {
-    let (busy, at_once) = (of.busy_ns as f64 / wall_ns, of.service_ns as f64 / (of.busy_ns as f64).max(1.0));
+    let (busy, at_once) =
+        (of.busy_ns as f64 / wall_ns, of.in_flight_ns as f64 / (of.busy_ns as f64).max(1.0));
     let words = match (busy >= SATURATED, of.queue_ns > of.service_ns, at_once <= ONE_AT_A_TIME) {
         (_, true, _) => "queue before it",
         (true, _, true) => "one at a time",
