@@ -7,6 +7,7 @@ pub mod block;
 pub mod calls;
 pub mod child;
 pub mod event;
+pub mod event_log;
 mod in_kernel;
 pub mod machine;
 pub mod perf;
