@@ -22,7 +22,7 @@ pub(super) fn of_layer(layer: Layer) -> usize {
     Layer::ALL.iter().position(|other| *other == layer).unwrap_or_default()
 }
 
-/// The layers in their order, and the rest. The one that is grey is what has no category; `transparent` is idle.
+/// The layers in their order, and the rest. The one that is grey is what has no category; `transparent` draws nothing.
 pub(super) fn categories() -> Vec<Category> {
     let layers = Layer::ALL.into_iter().map(|layer| (layer.id(), color(layer)));
     layers.chain(FURTHER).map(|(name, color)| Category { name, color, subcategories: ["Other"] }).collect()
