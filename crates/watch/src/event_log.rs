@@ -38,6 +38,8 @@ pub struct EventLog {
     pub recorded_calls: u64,
     /// When a bound was reached: intervals, samples and requests that end later are left out.
     pub full_ns: Option<u64>,
+    /// When there was no room for more requests of other programs: later ones are left out.
+    pub others_full_ns: Option<u64>,
 }
 
 /// A thread that was there.

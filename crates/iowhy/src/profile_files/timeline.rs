@@ -235,9 +235,16 @@ fn notes(profile: &Profile, events: &EventLog, homeless: usize) -> Vec<String> {
             time(profile.wall_ns)
         ));
     }
+    if let Some(full_ns) = events.others_full_ns {
+        notes.push(format!(
+            "Requests of other programs are here until {} of {}: there was no room for more.",
+            time(full_ns),
+            time(profile.wall_ns)
+        ));
+    }
     if lengths(false) > 0 {
         notes.push(format!(
-            "Not recorded: {} of these threads, because switches are recorded in windows where they are many.",
+            "Not recorded: {} of these threads. Switches are recorded in windows where they are many; elsewhere few records are missing.",
             time(lengths(false))
         ));
     }

@@ -7,7 +7,7 @@ mod in_flight;
 mod kept;
 
 pub use in_flight::{Charge, InFlight, Marks, Split};
-pub use kept::Request;
+pub use kept::{KeptRequests, Request};
 
 use std::collections::HashMap;
 
@@ -182,8 +182,8 @@ impl BlockTracer {
         self.kept = Some(Kept::default());
     }
 
-    /// The completed requests that were kept, and when there was no room for more. Times are those of the events.
-    pub fn requests(&mut self) -> Option<(Vec<Request>, Option<u64>)> {
+    /// The completed requests that were kept. Times are those of the events.
+    pub fn requests(&mut self) -> Option<KeptRequests> {
         let name = |program: u32| self.others.get(program as usize).map(|user| user.name.clone());
         self.kept.take().map(|kept| kept.finish(name))
     }

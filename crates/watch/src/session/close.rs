@@ -21,7 +21,7 @@ use super::files::Files;
 use super::programs::Programs;
 use super::served;
 use super::state::{CpuTotal, State};
-use crate::block::{BlockTracer, Request};
+use crate::block::{BlockTracer, KeptRequests};
 use crate::child::{Adoption, Child};
 use crate::event_log::EventLog;
 use crate::perf::{self, Counts};
@@ -351,13 +351,13 @@ fn nfs<'a>(before: &'a Option<Before>, machine: &'a Option<Machine>) -> (&'a [Nf
 /// The log of the time line, with requests and slow calls.
 fn completed(
     log: EventLog,
-    requests: Option<(Vec<Request>, Option<u64>)>,
+    requests: Option<KeptRequests>,
     counted: &counting::Counts,
     clock_period_ns: u64,
 ) -> EventLog {
     let start_ns = log.start_ns;
     let since = |time: u64| time.saturating_sub(start_ns);
-    let (mut requests, full_ns) = requests.unwrap_or_default();
+    let KeptRequests { mut requests, full_ns, others_full_ns } = requests.unwrap_or_default();
     for request in &mut requests {
         request.inserted_ns = request.inserted_ns.map(since);
         (request.issued_ns, request.done_ns) = (since(request.issued_ns), since(request.done_ns));
@@ -368,7 +368,15 @@ fn completed(
     }
     let full_ns = [log.full_ns, full_ns.map(since)].into_iter().flatten().min();
     let recorded_calls = counted.recorded;
-    let mut log = EventLog { clock_period_ns, requests, calls, recorded_calls, full_ns, ..log };
+    let mut log = EventLog {
+        clock_period_ns,
+        requests,
+        calls,
+        recorded_calls,
+        full_ns,
+        others_full_ns: others_full_ns.map(since),
+        ..log
+    };
     log.cut();
     log
 }
