@@ -119,8 +119,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Opens what the options ask for. `profiles`, with their options, are only compared with the others; `subject` is the program, whose runs are
-    /// kept under one name.
+    /// Opens what the options ask for. `profiles`, with their options, are only compared with the others; `subject` is the program,
+    /// whose runs are kept under one name.
     ///
     /// # Errors
     /// A refusal when an output cannot be written, is stdout, or is named twice.
