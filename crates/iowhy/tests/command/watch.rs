@@ -35,7 +35,6 @@ fn options_beside_the_wrong_question_are_refused_by_name() {
         (&["--profile", "/x", "--perfetto", "/x", "--", "true"], "--perfetto"),
         (&["--perfetto", "/no/such/dir/file", "--", "true"], "/no/such/dir/file"),
         (&["attach", "1", "--json", "/x", "--profile", "/x"], "--profile"),
-        (&["attach", "1", "--when", "sync>1s", "--perfetto", "/x"], "--perfetto"),
         (&["--model", "/no/such/file", "--", "true"], "/no/such/file"),
         (&["--model", "/etc/passwd", "--", "true"], "/etc/passwd"),
         (&["--json", "/no/such/dir/file", "--", "true"], "/no/such/dir/file"),
