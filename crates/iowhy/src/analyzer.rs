@@ -6,7 +6,7 @@
 use iowhy_core::finding::{Finding, FindingId, Prediction};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::{Profile, StackTime, State};
-use iowhy_diagnose::account::{Account, account};
+use iowhy_diagnose::account::{Account, account, meanings};
 use iowhy_diagnose::advice::{self, KnownProgram};
 use iowhy_diagnose::classify::{Class, Classifier, Operation};
 use iowhy_diagnose::findings::{self, Facts};
@@ -53,9 +53,9 @@ impl Analyzer {
         self.classifier.operation_of_call(name)
     }
 
-    /// What a stack of the profile means; `None` for time whose stack was not seen.
-    pub fn of_stack(&self, profile: &Profile, stack: &StackTime) -> Option<Class> {
-        stack.known.then(|| self.classifier.classify_stack(profile, stack))
+    /// What the stacks of a profile mean, as its account books them.
+    pub fn meanings<'a>(&'a self, profile: &'a Profile) -> impl Fn(&StackTime) -> Class + 'a {
+        meanings(profile, &self.classifier)
     }
 
     /// Where the time of a run went.

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use iowhy_core::profile::{Profile, StackTime, State, SymbolId};
+use iowhy_diagnose::classify::Wait;
 
 /// The folded lines of a profile, sorted. `waits_for` says what a sleeping stack waits for.
-pub fn lines(profile: &Profile, waits_for: &dyn Fn(&StackTime) -> &'static str) -> String {
+pub fn lines(profile: &Profile, waits_for: &dyn Fn(&StackTime) -> Option<Wait>) -> String {
     let mut lines: BTreeMap<String, f64> = BTreeMap::new();
     for stack in &profile.stacks {
         *lines.entry(line(profile, stack, waits_for)).or_default() += stack.time_ns / 1000.0;
@@ -29,7 +30,16 @@ pub fn lines(profile: &Profile, waits_for: &dyn Fn(&StackTime) -> &'static str) 
     text
 }
 
-fn line(profile: &Profile, stack: &StackTime, waits_for: &dyn Fn(&StackTime) -> &'static str) -> String {
+/// The innermost frame of a stack that waits; `None`: it runs.
+pub fn waiting(state: State, wait: Option<Wait>) -> Option<String> {
+    match state {
+        State::Running => None,
+        State::Queued => Some("waiting: a CPU".to_owned()),
+        State::Blocked => Some(format!("waiting: {}", wait.unwrap_or(Wait::Unknown).words())),
+    }
+}
+
+fn line(profile: &Profile, stack: &StackTime, waits_for: &dyn Fn(&StackTime) -> Option<Wait>) -> String {
     let name = profile.threads.get(stack.thread as usize).map_or("", |thread| thread.name.as_str());
     let mut frames = vec![frame(if name.is_empty() { "[no name]" } else { name })];
     let name_of = |id: &SymbolId| {
@@ -41,11 +51,7 @@ fn line(profile: &Profile, stack: &StackTime, waits_for: &dyn Fn(&StackTime) -> 
     if !stack.known {
         frames.push("[stack not seen]".to_owned());
     }
-    match stack.state {
-        State::Running => {}
-        State::Queued => frames.push("waiting: a CPU".to_owned()),
-        State::Blocked => frames.push(format!("waiting: {}", waits_for(stack))),
-    }
+    frames.extend(waiting(stack.state, waits_for(stack)));
     frames.join(";")
 }
 
@@ -68,12 +74,12 @@ mod tests {
     #[test]
     fn frames_run_outermost_first_and_waiting_is_a_leaf_of_its_own() {
         let (profile, _) = synthetic::sync_loop();
-        let text = lines(&profile, &|_| "data write-back");
+        let text = lines(&profile, &|_| Some(Wait::DataWriteback));
         assert!(
             text.contains("writer;main;commit;fdatasync;__x64_sys_fdatasync_[k];folio_wait_writeback_[k];"),
             "{text}"
         );
-        assert!(text.lines().any(|l| l.contains("waiting: data write-back ")), "{text}");
+        assert!(text.lines().any(|l| l.contains("waiting: dirty data being written back ")), "{text}");
         assert!(text.lines().any(|l| l.starts_with("writer;main;encode ")), "{text}");
         assert!((sum(&text) - profile.thread_ns() as f64 / 1000.0).abs() <= 0.5, "{text}");
     }
@@ -101,7 +107,7 @@ mod tests {
             ],
             ..Profile::default()
         };
-        let text = lines(&profile, &|_| "");
+        let text = lines(&profile, &|_| None);
         assert_eq!(
             text,
             "[no name];[unknown];[unknown];operator new(a: b);[stack not seen] 5\n\
@@ -125,7 +131,7 @@ mod tests {
                 requests: None,
             }).collect();
             let whole: f64 = times.iter().map(|t| t.0 / 1000.0).sum();
-            let text = lines(&Profile { stacks, ..Profile::default() }, &|_| "x");
+            let text = lines(&Profile { stacks, ..Profile::default() }, &|_| None);
             prop_assert!((sum(&text) - whole).abs() <= 0.5 + 1e-6);
         }
     }

@@ -21,6 +21,7 @@ pub mod output;
 pub mod pending;
 pub mod plan;
 mod prediction;
+mod profile_files;
 pub mod progress;
 pub mod proof;
 pub mod rank;

@@ -4,19 +4,17 @@ use std::path::Path;
 
 use iowhy_core::model::StackModel;
 use iowhy_core::problem::Problem;
-use iowhy_core::profile::{Profile, StackTime, Tier};
-use iowhy_diagnose::classify::Wait;
+use iowhy_core::profile::Tier;
+use iowhy_core::warning::Warning;
 use iowhy_watch::child::Refusal;
 use iowhy_watch::perf;
-use iowhy_watch::session::{self, Options, Subject};
+use iowhy_watch::session::{self, Options, Subject, Watched};
 
 use crate::analyzer::Analyzer;
 use crate::cli::SightArgs;
-use crate::flamegraph;
 use crate::machine;
-use crate::output::spare_inputs;
-use crate::pending::Pending;
 use crate::prediction::{Calibrate, calibrated};
+use crate::profile_files::{ProfileFiles, Shown};
 use crate::rank;
 use crate::record::watch::{Invocation, RanAs, WatchRecord, record};
 use crate::shell;
@@ -29,11 +27,11 @@ pub(crate) struct Observation {
     count_calls: bool,
     record_calls: bool,
     calibrate: bool,
-    flamegraph: Option<Pending>,
+    files: ProfileFiles,
 }
 
 impl Observation {
-    /// Reads the options, the model of the machine and the table of functions, and opens the output.
+    /// Reads the options, the model of the machine and the table of functions, and opens the outputs.
     ///
     /// # Errors
     /// Refusals that name the option.
@@ -45,64 +43,55 @@ impl Observation {
             check_calls_are_recorded(option, tier, args.no_counts)?;
         }
         let model = args.model.as_deref().map(machine).transpose()?;
-        let flamegraph = match &args.flamegraph {
-            Some(path) if path.as_os_str() == "-" => {
-                return Err(Problem::refused("`--flamegraph -`: stdout is not free for it")
-                    .hint("name a file: `--flamegraph out.folded`"));
-            }
-            Some(path) => {
-                let inputs: Vec<&Path> = args.model.as_deref().into_iter().collect();
-                spare_inputs("--flamegraph", path, &inputs)?;
-                Some(Pending::open("--flamegraph", path)?)
-            }
-            None => None,
-        };
+        let files = ProfileFiles::open(args)?;
         let (meaning, count_calls) = (Analyzer::new(), !args.no_counts);
         // A proof repeats all of the calls.
         let calibrate = !args.no_calibrate && !prove;
-        Ok(Observation { meaning, model, tier, count_calls, record_calls, calibrate, flamegraph })
+        Ok(Observation { meaning, model, tier, count_calls, record_calls, calibrate, files })
     }
 
     /// Watches to the end. `begun` is called when everything that follows is seen.
     ///
     /// # Errors
     /// Those of [`session::watch`].
-    pub(crate) fn watch(&self, subject: &Subject, begun: &dyn Fn()) -> Result<Profile, Refusal> {
+    pub(crate) fn watch(&self, subject: &Subject, begun: &dyn Fn()) -> Result<Watched, Refusal> {
         let on_path = |kernel: &[&str]| self.meaning.on_path(kernel);
         let options = Options {
             on_path: &on_path,
             tier: self.tier,
             count_calls: self.count_calls,
             record_calls: self.record_calls,
+            keep_events: self.files.want_events(),
             begun,
         };
         session::watch(subject, &options)
     }
 
-    /// Makes the record, and writes the folded stacks. A failure to write them does not cost the record.
+    /// That the files for programs that show profiles stay unwritten.
+    pub(crate) fn unwritten(&self) -> Option<Warning> {
+        self.files.unwritten()
+    }
+
+    /// Makes the record, and writes the files for programs that show profiles. A failure to write one costs neither the record nor the
+    /// others.
     pub(crate) fn finish(
         self,
-        profile: Profile,
+        watched: Watched,
         subject: String,
         ran_as: Option<RanAs>,
         calibrate: Calibrate,
         quiet: bool,
     ) -> (WatchRecord, Result<(), Problem>) {
+        let Watched { profile, events } = watched;
         let model = self.model.as_ref();
         let explained = self.meaning.explain(&profile, model);
         let calibrate = if self.calibrate { calibrate } else { Calibrate::No };
         let explained = calibrated(&self.meaning, &profile, model, explained, calibrate, quiet);
-        let written = match self.flamegraph {
-            Some(pending) => {
-                let waits_for = |stack: &StackTime| {
-                    let wait = self.meaning.of_stack(&profile, stack).and_then(|class| class.wait);
-                    wait.map_or("unknown", Wait::words)
-                };
-                pending.write(flamegraph::lines(&profile, &waits_for).as_bytes())
-            }
-            None => Ok(()),
-        };
-        (record(profile, explained, &self.meaning, invocation(subject, ran_as)), written)
+        let mut invocation = invocation(subject, ran_as);
+        let shown = Shown { profile: &profile, events: events.as_ref(), findings: &explained.findings };
+        invocation.warnings.extend(self.files.warning(shown));
+        let written = self.files.write(shown, &self.meaning, &invocation.subject);
+        (record(profile, explained, &self.meaning, invocation), written)
     }
 }
 

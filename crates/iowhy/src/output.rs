@@ -119,14 +119,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Opens what the options ask for. `flamegraph` is only compared with the others; `subject` is the program, whose runs are
-    /// kept under one name.
+    /// Opens what the options ask for. `profiles`, with their options, are only compared with the others; `subject` is the program,
+    /// whose runs are kept under one name.
     ///
     /// # Errors
     /// A refusal when an output cannot be written, is stdout, or is named twice.
     pub fn open(
         text: Option<&Path>,
-        flamegraph: Option<&Path>,
+        profiles: &[(&str, Option<&Path>)],
         options: &OutputArgs,
         subject: &str,
     ) -> Result<Report, Problem> {
@@ -139,7 +139,7 @@ impl Report {
                 .hint(format!("name a file: `{option} FILE`")));
             }
         }
-        all_different(&[("--json", json), ("--output", text), ("--flamegraph", flamegraph)])?;
+        all_different(&[&[("--json", json), ("--output", text)][..], profiles].concat())?;
         Ok(Report {
             json: json.map(|path| Pending::open("--json", path)).transpose()?,
             kept: options.save_as.as_deref().map(|name| store::keep_run(name, subject)).transpose()?,
@@ -207,7 +207,10 @@ impl Report {
 }
 
 /// The first problem; the others are said on stderr.
-fn first_of(failed: Vec<Problem>) -> Result<(), Problem> {
+///
+/// # Errors
+/// That problem, if there is any.
+pub(crate) fn first_of(failed: Vec<Problem>) -> Result<(), Problem> {
     let mut failed = failed.into_iter();
     let first = failed.next();
     failed.for_each(|problem| complain(&problem));

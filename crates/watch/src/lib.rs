@@ -8,6 +8,7 @@ pub mod calls;
 pub mod child;
 mod course;
 pub mod event;
+pub mod event_log;
 mod in_kernel;
 pub mod machine;
 pub mod perf;

@@ -88,6 +88,15 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
     }
 }
 
+/// The meaning of a stack with which a thread of this profile ran or waited, as [`account`] books it.
+pub fn meanings<'a>(profile: &'a Profile, classifier: &'a Classifier) -> impl Fn(&StackTime) -> Class + 'a {
+    let off_disk = OffDisk::new(profile, &mut Meanings { profile, classifier, seen: HashMap::new() });
+    move |stack| {
+        let known = stack.known.then(|| classifier.classify_stack(profile, stack));
+        off_disk.corrected(known.unwrap_or_else(|| unseen(stack.state)))
+    }
+}
+
 /// Meanings of stacks, each found once.
 struct Meanings<'a> {
     profile: &'a Profile,

@@ -12,7 +12,7 @@ mod peer;
 mod site;
 mod views;
 
-pub use build::account;
+pub use build::{account, meanings};
 pub use clock::WallClock;
 pub use commands::{Command, commands};
 pub use peer::{Peer, Sleep};

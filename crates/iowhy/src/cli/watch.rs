@@ -1,7 +1,7 @@
 //! Options of `iowhy [PATH]`, `iowhy -- CMD` and `attach`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -94,6 +94,16 @@ pub struct SightArgs {
     #[arg(long, value_name = "FILE")]
     pub flamegraph: Option<PathBuf>,
 
+    /// Write a profile for the Firefox Profiler (profiler.firefox.com opens the file on this machine) to FILE: samples, waits, requests
+    /// at devices, slow calls and findings by time. Compressed where FILE ends in `.gz`
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+
+    /// Write a trace for Perfetto (ui.perfetto.dev opens the file on this machine) to FILE: states of threads, requests at devices and
+    /// slow calls by time. Compressed where FILE ends in `.gz`
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+
     /// Fitted costs of this machine, as saved by `iowhy --save-model`; they make predicted gains more precise
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
@@ -126,11 +136,33 @@ pub struct SightArgs {
     pub ranks: Option<u64>,
 }
 
+impl SightArgs {
+    /// The files for programs that show profiles.
+    pub fn profile_files(&self) -> [(&'static str, Option<&Path>); 3] {
+        [
+            ("--flamegraph", self.flamegraph.as_deref()),
+            ("--profile", self.profile.as_deref()),
+            ("--perfetto", self.perfetto.as_deref()),
+        ]
+    }
+
+    /// The same, to fill their names in.
+    pub fn profile_files_mut(&mut self) -> [(&'static str, Option<&mut PathBuf>); 3] {
+        [
+            ("--flamegraph", self.flamegraph.as_mut()),
+            ("--profile", self.profile.as_mut()),
+            ("--perfetto", self.perfetto.as_mut()),
+        ]
+    }
+}
+
 impl WatchArgs {
     /// Whether `attach` takes this option of `iowhy -- CMD`, too.
     pub fn is_for_attach(name: &str) -> bool {
         [
             "--flamegraph",
+            "--profile",
+            "--perfetto",
             "--model",
             "--tier",
             "--no-counts",
@@ -149,6 +181,8 @@ impl WatchArgs {
             ("--prove", self.prove),
             ("--user", self.user.is_some()),
             ("--flamegraph", self.sight.flamegraph.is_some()),
+            ("--profile", self.sight.profile.is_some()),
+            ("--perfetto", self.sight.perfetto.is_some()),
             ("--model", self.sight.model.is_some()),
             ("--tier", self.sight.tier.is_some()),
             ("--no-counts", self.sight.no_counts),
@@ -177,7 +211,7 @@ pub struct AttachArgs {
     /// close, stat, names, descriptor, map) and a time, such as 'sync>50ms' (needs root, or CAP_BPF and CAP_PERFMON). All calls are
     /// timed, and the slowest twenty of the operation listed
     #[arg(long, value_name = "OP>TIME", value_parser = value(When::parse),
-        conflicts_with_all = ["flamegraph", "model", "tier", "no_counts", "no_calibrate", "record_calls"])]
+        conflicts_with_all = ["flamegraph", "profile", "perfetto", "model", "tier", "no_counts", "no_calibrate", "record_calls"])]
     pub when: Option<When>,
 
     /// End after so many slow calls [default: 1]

@@ -23,10 +23,8 @@ use iowhy_view::document::Detail;
 /// Usage errors and refusals; outputs that cannot be written.
 pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let (pid, limit) = (args.pid, args.time);
-    output::all_different(&[
-        ("--json", options.json.as_deref()),
-        ("--flamegraph", args.sight.flamegraph.as_deref()),
-    ])?;
+    let json = [("--json", options.json.as_deref())];
+    output::all_different(&[&json[..], &args.sight.profile_files()].concat())?;
     let inputs: Vec<&Path> = args.sight.model.as_deref().into_iter().collect();
     let outputs = Outputs::open_apart(options, &inputs)?;
     let observation = Observation::prepare(&args.sight, false)?;
@@ -34,7 +32,7 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         output::note(&rank::words(own));
     }
     let subject = Subject::Process { pid, limit };
-    let profile = {
+    let watched = {
         let countdown = OnceCell::new();
         let begun = || {
             countdown
@@ -42,18 +40,12 @@ pub fn run(args: &AttachArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         };
         observation.watch(&subject, &begun)?
     };
-    let name = profile.processes.first().map(|process| process.name.as_str()).unwrap_or_default();
+    let name = watched.profile.processes.first().map(|process| process.name.as_str()).unwrap_or_default();
     let named = format!("process {pid} {name}").trim_end().to_owned();
-    let (record, flamegraph) = observation.finish(profile, named, None, Calibrate::Live, outputs.quiet());
+    let (record, profiles) = observation.finish(watched, named, None, Calibrate::Live, outputs.quiet());
     outputs.warn(&record.warnings);
     let printed = outputs
         .finish(&screen::text(&screen::watch::chapter(&record, Detail::Screen), output::width()), &record);
-    match (flamegraph, printed) {
-        (Ok(()), Ok(())) => Ok(Ending::done()),
-        (Err(problem), Ok(())) | (Ok(()), Err(problem)) => Err(problem),
-        (Err(first), Err(second)) => {
-            output::complain(&first);
-            Err(second)
-        }
-    }
+    output::first_of([printed, profiles].into_iter().filter_map(Result::err).collect())?;
+    Ok(Ending::done())
 }

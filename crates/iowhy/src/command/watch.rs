@@ -54,7 +54,7 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
         }
     }
     let named = shell::line(args.program.iter().cloned());
-    let report = Report::open(args.output.as_deref(), args.sight.flamegraph.as_deref(), options, &named)?;
+    let report = Report::open(args.output.as_deref(), &args.sight.profile_files(), options, &named)?;
     let observation = Observation::prepare(&args.sight, args.prove)?;
     if args.prove {
         // Before the program runs, so that no signal between its end and the proof is lost.
@@ -68,13 +68,16 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
         arguments: arguments.to_vec(),
         identity: identity.cloned(),
     };
-    let profile = match observation.watch(&subject, &|| {}) {
-        Ok(profile) => profile,
+    let watched = match observation.watch(&subject, &|| {}) {
+        Ok(watched) => watched,
         // The program did not run: a shell's code where the command is to blame, else ours.
         Err(refusal) => return Ok(Ending::not_started(refusal.problem, refusal.code)),
     };
-    let ending = Ending::program(profile.end);
-    if let Some(mut record) = RunTimeRecord::new(&profile, invocation(named.clone(), run_as::ran_as())) {
+    let ending = Ending::program(watched.profile.end);
+    let mut told = invocation(named.clone(), run_as::ran_as());
+    told.warnings.extend(observation.unwritten());
+    if let Some(mut record) = RunTimeRecord::new(&watched.profile, told) {
+        report.warn(&record.warnings);
         let root =
             if rustix::process::geteuid().is_root() { "iowhy --as-root" } else { "sudo iowhy --as-root" };
         record
@@ -84,8 +87,8 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
         let screen = screen::text(&screen::run_time::chapter(&record), report.width());
         return Ok(completed(ending, [report.finish(&screen, &record)]));
     }
-    let (mut record, flamegraph) =
-        observation.finish(profile, named, run_as::ran_as(), Calibrate::Ended, report.quiet());
+    let (mut record, profiles) =
+        observation.finish(watched, named, run_as::ran_as(), Calibrate::Ended, report.quiet());
     report.warn(&record.warnings);
     let mut shown = screen::text(&screen::watch::chapter(&record, Detail::Screen), report.width());
     if args.prove {
@@ -99,7 +102,7 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
         ));
         record.proof = Some(proof);
     }
-    Ok(completed(ending, [flamegraph, report.finish(&shown, &record)]))
+    Ok(completed(ending, [profiles, report.finish(&shown, &record)]))
 }
 
 /// The program's ending, unless it is success and an output failed.

@@ -38,17 +38,14 @@ pub fn decide(cli: &mut Cli) -> Result<(), Problem> {
         _ => None,
     };
     let profiles = sight.is_some();
-    let (options, flamegraph) = match sight {
-        Some(sight) => ((sight.rank, sight.ranks), Some(&mut sight.flamegraph)),
+    let (options, files) = match sight {
+        Some(sight) => ((sight.rank, sight.ranks), Some(sight.profile_files_mut())),
         None => ((None, None), None),
     };
-    let paths = [
-        ("--json", Some(&mut cli.output.json)),
-        ("--output", Some(&mut cli.watch.output)),
-        ("--flamegraph", flamegraph),
-    ];
+    let paths = [("--json", cli.output.json.as_mut()), ("--output", cli.watch.output.as_mut())];
+    let paths = paths.into_iter().chain(files.into_iter().flatten());
     let mut paths: Vec<(&str, &mut PathBuf)> =
-        paths.into_iter().filter_map(|(option, path)| Some((option, path?.as_mut()?))).collect();
+        paths.filter_map(|(option, path)| Some((option, path?))).collect();
     let saved = cli.output.save_as.as_deref().map(OsStr::new);
     let mut all = paths.iter().map(|(_, path)| path.as_os_str()).chain(saved);
     if profiles || all.any(names::asks_for_rank) {

@@ -28,6 +28,7 @@ mod old_records;
 mod outputs;
 mod path_endings;
 mod prediction;
+mod profile_files;
 mod program_advice;
 mod prove;
 mod prove_files;

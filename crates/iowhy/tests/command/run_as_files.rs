@@ -44,6 +44,7 @@ fn outputs_and_kept_records_belong_to_the_user() {
     let mut variables = environment(&sudo);
     variables.push(("XDG_STATE_HOME", text(&state)));
     let outputs = ["--json", "r.json", "--output", "report", "--flamegraph", "f.folded", "--save-as", "run"];
+    let outputs = [&outputs[..], &["--profile", "f.json.gz", "--perfetto", "f.pftrace"]].concat();
     // The second run is kept beside the first.
     for _ in 0..2 {
         let ran = run_in(&theirs, &variables, &[&outputs[..], &["--", "touch", "made"]].concat()).done();
@@ -63,9 +64,19 @@ fn outputs_and_kept_records_belong_to_the_user() {
     run_in(&theirs, &variables, &["bench", "scripted", "--state", "warm", "--json", "b.json"]).measured();
     run_in(&theirs, &variables, &["report", "r.json", "-o", "page.html"]).done();
     let made = all(&theirs);
-    for name in
-        ["made", "r.json", "report", "f.folded", "a.json", "b.json", "page.html", "run.json", "run+2.json"]
-    {
+    for name in [
+        "made",
+        "r.json",
+        "report",
+        "f.folded",
+        "a.json",
+        "b.json",
+        "page.html",
+        "run.json",
+        "run+2.json",
+        "f.json.gz",
+        "f.pftrace",
+    ] {
         assert!(made.iter().any(|path| path.ends_with(name)), "{name}: {made:?}");
     }
     for path in made {
@@ -88,9 +99,13 @@ fn a_link_of_the_user_does_not_lead_root_to_a_file_of_roots() {
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
     symlink(&secret, theirs.join("out")).unwrap();
     symlink(dir.path().join("new"), theirs.join("dangling")).unwrap();
-    for (option, name) in
-        [("--json", "out"), ("--json", "dangling"), ("--output", "out"), ("--flamegraph", "out")]
-    {
+    for (option, name) in [
+        ("--json", "out"),
+        ("--json", "dangling"),
+        ("--output", "out"),
+        ("--flamegraph", "out"),
+        ("--profile", "out"),
+    ] {
         let ran = run_in(&theirs, &environment(&sudo), &[option, name, "--", "true"]);
         assert_refused(&ran, option);
     }

@@ -4,8 +4,10 @@
 
 mod busy;
 mod in_flight;
+mod kept;
 
 pub use in_flight::{Charge, InFlight, Marks, Split};
+pub use kept::{KeptRequests, Request};
 
 use std::collections::HashMap;
 
@@ -14,6 +16,7 @@ use iowhy_core::profile::{BlockSample, DeviceTime, OtherUser};
 use crate::event::{BlockRequest, Event, Kind, Operation, RELEASED, Step};
 pub(crate) use busy::BusyTime;
 use in_flight::{Submitter, Ticket};
+use kept::Kept;
 
 /// Requests under way that are remembered; more than that have been lost from sight.
 const UNDER_WAY: usize = 65_536;
@@ -84,6 +87,9 @@ struct UnderWay {
     ticket: Option<Ticket>,
     /// It was issued before, and handed back by the driver.
     issued: bool,
+    /// When it entered a queue, first sector and length when it came to where it is.
+    inserted_ns: Option<u64>,
+    whole: (u64, u64),
 }
 
 impl UnderWay {
@@ -158,6 +164,8 @@ pub struct BlockTracer {
     /// Index into `others` by process.
     by_pid: HashMap<u32, u32>,
     pooled: OtherUser,
+    /// Requests with their times, where they are kept.
+    kept: Option<Kept>,
 }
 
 impl BlockTracer {
@@ -167,6 +175,17 @@ impl BlockTracer {
             pooled: OtherUser { name: "others".to_owned(), ..OtherUser::default() },
             ..BlockTracer::default()
         }
+    }
+
+    /// Keeps each completed request with its times from now on: [`BlockTracer::requests`].
+    pub fn keep(&mut self) {
+        self.kept = Some(Kept::default());
+    }
+
+    /// The completed requests that were kept. Times are those of the events.
+    pub fn requests(&mut self) -> Option<KeptRequests> {
+        let name = |program: u32| self.others.get(program as usize).map(|user| user.name.clone());
+        self.kept.take().map(|kept| kept.finish(name))
     }
 
     /// Takes an event; all that are not about block requests are ignored. Where the insertion was seen, the task that
@@ -265,9 +284,10 @@ impl BlockTracer {
             Some(known) => (known.by, known.issued || known.phase == Phase::AtDevice),
             None => (self.submitter(event, request, tasks), false),
         };
+        let inserted_ns = Some(known.and_then(|known| known.inserted_ns).unwrap_or(now));
         forget(in_flight.as_deref_mut(), now, known, false);
         let ticket = in_flight.and_then(|f| f.insert(now, request.device, by));
-        let queued = UnderWay { ticket, issued, ..under_way(Phase::Queued, now, by, request) };
+        let queued = UnderWay { ticket, issued, inserted_ns, ..under_way(Phase::Queued, now, by, request) };
         self.under_way.insert(request.address, queued);
     }
 
@@ -281,7 +301,9 @@ impl BlockTracer {
         let now = event.time_ns;
         let known = self.known(now, request, in_flight.as_deref_mut());
         let by = known.map_or_else(|| self.submitter(event, request, tasks), |known| known.by);
-        let mut at_device = UnderWay { issued: true, ..under_way(Phase::AtDevice, now, by, request) };
+        let inserted_ns = known.and_then(|known| known.inserted_ns);
+        let mut at_device =
+            UnderWay { issued: true, inserted_ns, ..under_way(Phase::AtDevice, now, by, request) };
         match known {
             // Handed back, and issued from where it was: it was queued until now.
             Some(UnderWay { phase: Phase::AtDevice, ticket, .. }) => {
@@ -355,6 +377,9 @@ impl BlockTracer {
             return forget(in_flight, now, Some(at_device), false);
         }
         self.issued.completed += 1;
+        if let Some(kept) = &mut self.kept {
+            kept.add(&at_device, now);
+        }
         let served = at_device.ticket.zip(in_flight).and_then(|(ticket, f)| f.complete(now, &ticket));
         if let Some(times) = self.times(at_device.by.owner) {
             times.device.add(now.saturating_sub(at_device.since_ns));
@@ -405,8 +430,19 @@ impl BlockTracer {
 /// A request as it is when it comes somewhere.
 fn under_way(phase: Phase, since_ns: u64, by: Submitter, request: &BlockRequest<'_>) -> UnderWay {
     let BlockRequest { device, sector, operation, bytes, .. } = *request;
-    let left_bytes = bytes;
-    UnderWay { phase, since_ns, by, device, sector, operation, left_bytes, ticket: None, issued: false }
+    UnderWay {
+        phase,
+        since_ns,
+        by,
+        device,
+        sector,
+        operation,
+        left_bytes: bytes,
+        ticket: None,
+        issued: false,
+        inserted_ns: None,
+        whole: (sector, bytes),
+    }
 }
 
 /// A request that is no longer followed.

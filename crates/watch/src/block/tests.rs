@@ -42,6 +42,47 @@ fn feed(
 }
 
 #[test]
+fn kept_requests_have_the_times_of_their_steps_and_their_owners() {
+    let mut t = BlockTracer::new();
+    t.keep();
+    feed(&mut t, Step::Inserted, (0, 1, "dd"), 0, 8192, READ);
+    feed(&mut t, Step::Issued, (10, 51, "kworker"), 0, 8192, READ);
+    feed(&mut t, Step::Issued, (20, 51, "other"), 80, 4096, Operation::Write);
+    // Handed back by the driver, and issued again; done in two parts.
+    feed(&mut t, Step::Inserted, (30, 51, "kworker"), 0, 8192, READ);
+    feed(&mut t, Step::Issued, (40, 51, "kworker"), 0, 8192, READ);
+    feed(&mut t, Step::Done, (100, 0, ""), 0, 4096, READ);
+    feed(&mut t, Step::Done, (120, 0, ""), 0, 4096, READ);
+    feed(&mut t, Step::Done, (130, 0, ""), 80, 4096, Operation::Write);
+    let KeptRequests { requests: kept, full_ns, others_full_ns } = t.requests().unwrap();
+    assert_eq!((kept.len(), full_ns, others_full_ns), (2, None, None));
+    let (read, write) = (&kept[0], &kept[1]);
+    assert_eq!((read.owner, read.tid, read.sector, read.bytes), (Owner::Own, 1, 0, 8192));
+    assert_eq!((read.inserted_ns, read.issued_ns, read.done_ns), (Some(0), 40, 120));
+    assert_eq!(
+        (write.owner, write.program.as_deref(), write.operation),
+        (Owner::Other, Some("other"), Operation::Write)
+    );
+    assert_eq!((write.inserted_ns, write.issued_ns, write.done_ns), (None, 20, 130));
+    assert!(t.requests().is_none());
+}
+
+#[test]
+fn a_busy_neighbour_does_not_take_the_room_of_the_program() {
+    let mut t = BlockTracer::new();
+    t.keep();
+    for n in 0..130_000 {
+        feed(&mut t, Step::Issued, (n * 10, 51, "other"), 80, 4096, READ);
+        feed(&mut t, Step::Done, (n * 10 + 5, 0, ""), 80, 4096, READ);
+    }
+    feed(&mut t, Step::Issued, (2_000_000, 1, "dd"), 0, 4096, READ);
+    feed(&mut t, Step::Done, (2_000_010, 0, ""), 0, 4096, READ);
+    let kept = t.requests().unwrap();
+    assert_eq!(kept.requests.len(), 125_001);
+    assert_eq!((kept.full_ns, kept.others_full_ns), (None, Some(1_250_005)));
+}
+
+#[test]
 fn two_overlapping_reads_of_the_program() {
     let mut t = BlockTracer::new();
     feed(&mut t, Step::Inserted, (0, 1, "dd"), 0, 4096, READ);

@@ -1,6 +1,8 @@
 //! Recorded calls in their order, as far as they move bytes or steer how bytes are moved: what a replay needs, in bounded
 //! memory; and how long calls took. A file is told by its [`FileKey`]; its path is looked up when the run has ended.
 
+mod slowest;
+
 use std::collections::{HashMap, HashSet};
 
 use iowhy_core::profile::{CallPattern, Step, StepKind, StepTotal, Stretch};
@@ -8,6 +10,8 @@ use iowhy_linux::syscalls;
 
 use super::whole::Whole;
 use super::{Direction, FileKey, Place, Shape, UNKNOWN, open_flags};
+use crate::event_log::SlowCall;
+use slowest::Slowest;
 
 /// Less anonymous memory than this is the small change of an allocator.
 const MIN_TAKEN_BYTES: u64 = 64 << 10;
@@ -103,6 +107,8 @@ pub(crate) struct CallLog {
     whole: Option<Whole>,
     /// With [`CallLog::whole`], by thread: when its last call of any kind returned, and its time between calls since its last step.
     between: HashMap<u32, (u64, u64)>,
+    /// The longest calls, where they are kept.
+    slowest: Option<Slowest>,
 }
 
 /// A step, and the memory that it used.
@@ -121,6 +127,16 @@ impl CallLog {
     pub(crate) fn of_all(now_ns: u64) -> CallLog {
         let whole = Some(Whole::default());
         CallLog { whole, window_ns: now_ns, start_ns: now_ns, end_ns: now_ns, ..CallLog::default() }
+    }
+
+    /// Keeps the longest calls with their times from now on: [`CallLog::slowest`].
+    pub(crate) fn keep_slowest(&mut self) {
+        self.slowest = Some(Slowest::default());
+    }
+
+    /// The longest calls, in order of time, where they were kept. `path` tells where a file was when it was met first.
+    pub(crate) fn slowest(&mut self, path: impl Fn(FileKey) -> Option<String>) -> Vec<SlowCall> {
+        self.slowest.take().map(|slowest| slowest.finish(path)).unwrap_or_default()
     }
 
     /// Whether a log of every call has no room for more.
@@ -149,6 +165,9 @@ impl CallLog {
             (self.start_ns, self.end_ns) = (record.entered_ns, record.entered_ns);
             // Threads go on: the time between two calls reaches over the end of a stretch.
             self.last.values_mut().for_each(|(_, index)| *index = None);
+        }
+        if let Some(slowest) = &mut self.slowest {
+            slowest.take(record);
         }
         let time_ns = record.returned_ns.saturating_sub(record.entered_ns);
         self.by_number.entry(record.number).or_default().add(time_ns);

@@ -12,6 +12,7 @@ use iowhy_core::profile::{
 
 use iowhy_core::units;
 
+use super::Watched;
 use super::before::Before;
 use super::counted::reap;
 use super::counting;
@@ -20,7 +21,9 @@ use super::files::Files;
 use super::programs::Programs;
 use super::served;
 use super::state::{CpuTotal, State};
+use crate::block::{BlockTracer, KeptRequests};
 use crate::child::{Adoption, Child};
+use crate::event_log::EventLog;
 use crate::perf::{self, Counts};
 use crate::timeline::Ticks;
 use iowhy_linux::block::uses::{Snapshot, uses};
@@ -54,7 +57,7 @@ struct Last {
 impl EventLoop<'_> {
     /// Ends the watch: all sources are emptied and closed, the command is reaped (`child`, if it ended), and what was
     /// added up becomes the profile.
-    pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Profile {
+    pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Watched {
         // What we do from here on takes nothing from the program.
         self.watched_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns);
         // What can be read of a program that has ended, or is about to be let go, comes first.
@@ -100,7 +103,7 @@ impl EventLoop<'_> {
         if self.command {
             self.measure_costs(Some(Duration::from_nanos(end_ns.saturating_sub(self.state.start_ns))));
         }
-        self.profile(Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, course, file })
+        self.watched(Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, course, file })
     }
 
     /// Tells the processes' own counters apart, where the observer saw every thread.
@@ -247,7 +250,7 @@ impl EventLoop<'_> {
             + counted.map_or(0.0, |counted| counted.cost_ns)
     }
 
-    fn profile(mut self, last: Last) -> Profile {
+    fn watched(mut self, last: Last) -> Watched {
         let Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, course, file } = last;
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
@@ -260,7 +263,11 @@ impl EventLoop<'_> {
         let in_program_ns = self.cost_in_program_ns(counted.as_ref());
         let counted = counted.unwrap_or_default();
         let cpu = self.cpu_of_the_program(end, end_ns, program_cpu, machine.as_ref());
-        let parts = self.state.finish_line(end_ns, cpu, self.before_exec_ns);
+        let mut parts = self.state.finish_line(end_ns, cpu, self.before_exec_ns);
+        let events = parts.log.take().map(|log| {
+            let requests = self.state.block.as_mut().and_then(BlockTracer::requests);
+            completed(log, requests, &counted, self.rights.clock_period_ns)
+        });
         self.told_of_uncounted(parts.beyond_total_ns);
         let others = others_on_cpu(&parts.ticks, self.state.programs.get_mut());
         let ran = file.as_deref().map(|file| (file, units::time(parts.wall_ns as f64)));
@@ -317,7 +324,7 @@ impl EventLoop<'_> {
             course,
         };
         debug_assert_eq!(profile.check(1e-6), Ok(()));
-        profile
+        Watched { profile, events }
     }
 }
 
@@ -343,6 +350,39 @@ fn nfs<'a>(before: &'a Option<Before>, machine: &'a Option<Machine>) -> (&'a [Nf
         .zip(machine.as_ref())
         .map(|(before, (.., now))| (&*before.nfs, &**now))
         .unwrap_or_default()
+}
+
+/// The log of the time line, with requests and slow calls.
+fn completed(
+    log: EventLog,
+    requests: Option<KeptRequests>,
+    counted: &counting::Counts,
+    clock_period_ns: u64,
+) -> EventLog {
+    let start_ns = log.start_ns;
+    let since = |time: u64| time.saturating_sub(start_ns);
+    let KeptRequests { mut requests, full_ns, others_full_ns } = requests.unwrap_or_default();
+    for request in &mut requests {
+        request.inserted_ns = request.inserted_ns.map(since);
+        (request.issued_ns, request.done_ns) = (since(request.issued_ns), since(request.done_ns));
+    }
+    let mut calls = counted.slowest.clone();
+    for call in &mut calls {
+        (call.begin_ns, call.end_ns) = (since(call.begin_ns), since(call.end_ns));
+    }
+    let full_ns = [log.full_ns, full_ns.map(since)].into_iter().flatten().min();
+    let recorded_calls = counted.recorded;
+    let mut log = EventLog {
+        clock_period_ns,
+        requests,
+        calls,
+        recorded_calls,
+        full_ns,
+        others_full_ns: others_full_ns.map(since),
+        ..log
+    };
+    log.cut();
+    log
 }
 
 /// Smaller files that no call was seen on are rarely what a program reads through a ring.

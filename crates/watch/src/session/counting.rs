@@ -12,6 +12,7 @@ use iowhy_linux::reader::Reader;
 
 use super::recording::Recording;
 use crate::calls::{Durations, FileKey};
+use crate::event_log::SlowCall;
 use crate::in_kernel::{Cost, Facts, InKernel};
 
 /// What the observer counted over the whole watch.
@@ -31,6 +32,8 @@ pub(super) struct Counts {
     pub(super) rings: Vec<RingRequests>,
     /// How many were recorded.
     pub(super) recorded: u64,
+    /// The longest of them, where they were kept.
+    pub(super) slowest: Vec<SlowCall>,
     /// CPU time that counting took out of the program, from the cost of a call here; 0 where that could not be measured.
     pub(super) cost_ns: f64,
 }
@@ -92,6 +95,15 @@ pub(super) fn threads(observer: &mut InKernel, tids: &[u32], limitations: &mut V
     }
 }
 
+/// What is recorded of calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallsWanted {
+    /// All of them, or windows.
+    pub(super) all: bool,
+    /// The longest ones are kept with their times.
+    pub(super) slowest: bool,
+}
+
 /// The counting of one watch.
 #[derive(Default)]
 pub(super) struct Counting {
@@ -110,10 +122,18 @@ impl Counting {
         }
     }
 
-    /// The run begins now: calls are recorded from here on, `all` of them or windows. `loads`: it begins with loading the program.
-    pub(super) fn record(&mut self, observer: &mut InKernel, now: u64, loads: bool, all: bool, seed: u64) {
-        self.recording =
-            Some(if all { Recording::of_all(now, seed) } else { Recording::new(now, loads, seed) });
+    /// The run begins now: calls are recorded from here on. `loads`: it begins with loading the program.
+    pub(super) fn record(
+        &mut self,
+        observer: &mut InKernel,
+        now: u64,
+        loads: bool,
+        wanted: CallsWanted,
+        seed: u64,
+    ) {
+        let recording =
+            if wanted.all { Recording::of_all(now, seed) } else { Recording::new(now, loads, seed) };
+        self.recording = Some(if wanted.slowest { recording.keeping_slowest() } else { recording });
         self.step(observer, now);
     }
 
@@ -137,7 +157,7 @@ impl Counting {
         limitations: &mut Vec<Limitation>,
     ) -> Option<Counts> {
         let recording = self.recording.take().map(|recording| recording.finish(&mut observer, limitations));
-        let (log, recorded) = recording.map_or((None, 0), |(log, calls)| (Some(log), calls));
+        let (mut log, recorded) = recording.map_or((None, 0), |(log, calls)| (Some(log), calls));
         let facts = match observer.facts() {
             Ok(facts) => facts,
             Err(why) => {
@@ -159,6 +179,7 @@ impl Counting {
             }
         }
         let path = |file: FileKey| paths.get(&file).cloned();
+        let slowest = log.as_mut().map(|log| log.slowest(path)).unwrap_or_default();
         let (mut pattern, durations) = log.map(|log| log.finish(path)).unwrap_or_default();
         set_times(&mut calls, &mut files, &durations);
         let cost = observer.measure(run, pattern.record.is_some());
@@ -168,7 +189,7 @@ impl Counting {
             record.excess_ns = cost.and_then(|cost| cost.excess_ns);
         }
         let calls = Some(CallCounts { complete: lost.threads == 0, calls });
-        Some(Counts { calls, files, kinds, processes, living, pattern, rings, recorded, cost_ns })
+        Some(Counts { calls, files, kinds, processes, living, pattern, rings, recorded, slowest, cost_ns })
     }
 }
 

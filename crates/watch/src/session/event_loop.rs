@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::before::Before;
 use super::counted::reap;
-use super::counting::{self, Counting};
+use super::counting::{self, CallsWanted, Counting};
 use super::duty::Duty;
 use super::options::Options;
 use super::state::{State, What};
@@ -125,7 +125,7 @@ impl<'a> EventLoop<'a> {
             counting: None,
             wants_counts: options.count_calls,
             wants_record: options.count_calls && options.record_calls,
-            state: State::new(options.on_path, now),
+            state: State::new(options.on_path, options.keep_events, now),
             before: None,
             course: None,
             self_test: SelfTest::default(),
@@ -383,7 +383,8 @@ impl<'a> EventLoop<'a> {
         let seed = now ^ u64::from(self.root);
         self.duty = recording.then(|| Duty::new(now, self.self_test.switch_cost_ns, seed));
         if let Some((counting, observer)) = self.counting.as_mut().zip(self.observer.as_mut()) {
-            counting.record(observer, now, self.command, self.wants_record, seed);
+            let calls = CallsWanted { all: self.wants_record, slowest: self.state.keep_events };
+            counting.record(observer, now, self.command, calls, seed);
         }
         self.round_ns = now;
         self.course = (!self.own).then(|| CourseReader::begin(now, &mut self.state.reader));

@@ -32,6 +32,7 @@ use iowhy_linux::signals::is_from_terminal;
 use iowhy_linux::terminal::Terminal;
 
 use crate::child::{Adoption, Child, Existing, Refusal};
+use crate::event_log::EventLog;
 use crate::perf;
 use iowhy_linux::process::usable;
 use iowhy_linux::signals::{Arrival, Signals};
@@ -63,6 +64,15 @@ pub enum Subject {
     },
 }
 
+/// What was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Watched {
+    /// Sums and samples.
+    pub profile: Profile,
+    /// What has a time of its own, where [`Options::keep_events`] asked for it.
+    pub events: Option<EventLog>,
+}
+
 /// Watches until the subject ends, its time is over, or SIGINT, SIGTERM, SIGHUP or SIGQUIT arrives. A command gets the
 /// signal too, and is waited for; who sends the same signal again ends the watch and leaves the command alone (SIGINT and
 /// SIGHUP: within five seconds; from the keyboard: only SIGQUIT).
@@ -73,7 +83,7 @@ pub enum Subject {
 /// # Errors
 /// A command that cannot be started, with the exit code of a shell; a process that is not there or may not be watched at
 /// all, with ours. The message says which setting forbids it and the command that changes it.
-pub fn watch(subject: &Subject, options: &Options<'_>) -> Result<Profile, Refusal> {
+pub fn watch(subject: &Subject, options: &Options<'_>) -> Result<Watched, Refusal> {
     usable()?;
     match subject {
         Subject::Command { program, arguments, identity } => {
@@ -90,7 +100,7 @@ fn command(
     arguments: &[OsString],
     identity: Option<&Identity>,
     options: &Options<'_>,
-) -> Result<Profile, Refusal> {
+) -> Result<Watched, Refusal> {
     let rights = perf::rights().at_most(options.tier);
     let mut event_loop = EventLoop::new(options, rights);
     // Before the fork: from then on signals may be for the command.
@@ -121,17 +131,16 @@ fn command(
             stop_like_the_command(signal, &child, identity);
         }
     };
-    let profile = if end == End::Running {
-        let profile = event_loop.close(end, None, &mut adoption);
+    Ok(if end == End::Running {
+        let watched = event_loop.close(end, None, &mut adoption);
         child.leave();
-        profile
+        watched
     } else {
         event_loop.close(end, Some(child), &mut adoption)
-    };
-    Ok(profile)
+    })
 }
 
-fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<Profile, Problem> {
+fn process(pid: u32, limit: Option<Duration>, options: &Options<'_>) -> Result<Watched, Problem> {
     let existing = Existing::open(pid)?;
     let rights = perf::rights().at_most(options.tier);
     let mut event_loop = EventLoop::new(options, rights);

@@ -8,8 +8,8 @@ use iowhy_core::problem::Problem;
 use iowhy_core::profile::{End, Profile, Tier};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::Options;
 use super::event_loop::{EventLoop, Roots, Target};
+use super::{Options, Watched};
 use crate::child::Adoption;
 use crate::perf;
 
@@ -21,7 +21,7 @@ pub(super) const EVENT_LOOP_NAME: &str = "iowhy-watch";
 pub struct Observer {
     /// Dropped to end the watch.
     stop: OwnedFd,
-    event_loop: JoinHandle<Profile>,
+    event_loop: JoinHandle<Watched>,
 }
 
 impl Observer {
@@ -51,6 +51,7 @@ impl Observer {
                     tier,
                     count_calls: false,
                     record_calls: false,
+                    keep_events: false,
                     begun: &|| {},
                 };
                 let rights = perf::Rights { clock_period_ns, ..perf::rights().at_most(tier) };
@@ -78,6 +79,8 @@ impl Observer {
     /// The watching thread failed.
     pub fn stop(self) -> Result<Profile, Problem> {
         drop(self.stop);
-        self.event_loop.join().map_err(|_| Problem::failed("the thread that watched our own threads failed"))
+        let ended = self.event_loop.join();
+        let ended = ended.map_err(|_| Problem::failed("the thread that watched our own threads failed"))?;
+        Ok(ended.profile)
     }
 }

@@ -14,6 +14,8 @@ pub struct Options<'a> {
     pub count_calls: bool,
     /// Whether every call is to be recorded, instead of windows of them (with `count_calls`).
     pub record_calls: bool,
+    /// Whether what has a time of its own is kept, in bounded memory: [`Watched::events`](super::Watched::events).
+    pub keep_events: bool,
     /// Called once, when everything that follows is seen.
     pub begun: &'a dyn Fn(),
 }

@@ -41,6 +41,12 @@ impl Recording {
         Recording { log: CallLog::of_all(now), credit: None, ..Recording::new(now, false, seed) }
     }
 
+    /// The same, with the longest calls kept.
+    pub(super) fn keeping_slowest(mut self) -> Recording {
+        self.log.keep_slowest();
+        self
+    }
+
     /// When [`Recording::step`] wants to be called.
     pub(super) fn deadline_ns(&self) -> u64 {
         if self.failed.is_some() { u64::MAX } else { self.next_ns }

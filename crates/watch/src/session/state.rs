@@ -65,6 +65,8 @@ pub(super) struct CpuTotal {
 /// What events change. Apart from the sources, so that a source can be drained into it.
 pub(super) struct State<'a> {
     on_path: &'a dyn Fn(&[&str]) -> bool,
+    /// What has a time of its own is kept.
+    pub(super) keep_events: bool,
     line: Option<Timeline<'a>>,
     opening: Option<Opening>,
     symbols: Option<Symbols>,
@@ -111,9 +113,10 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    pub(super) fn new(on_path: &'a dyn Fn(&[&str]) -> bool, now: u64) -> State<'a> {
+    pub(super) fn new(on_path: &'a dyn Fn(&[&str]) -> bool, keep_events: bool, now: u64) -> State<'a> {
         State {
             on_path,
+            keep_events,
             line: None,
             opening: None,
             symbols: Some(Symbols::of_this_machine()),
@@ -148,7 +151,11 @@ impl<'a> State<'a> {
 
     /// Block requests are seen.
     pub(super) fn trace_blocks(&mut self) {
-        self.block = Some(BlockTracer::new());
+        let mut block = BlockTracer::new();
+        if self.keep_events {
+            block.keep();
+        }
+        self.block = Some(block);
     }
 
     /// Makes the names of kernel functions known: the kernel is asked for each that is met, where it answers. Else its whole table is read,
@@ -200,6 +207,7 @@ impl<'a> State<'a> {
             symbols: self.symbols.take().unwrap_or_else(Symbols::of_this_machine),
             requests: self.block.is_some(),
             rings: self.rings_followed,
+            log: self.keep_events,
         }));
         if opening.until_exec_of.is_some() {
             // The state of the command from while it was held.

@@ -24,7 +24,14 @@ fn on_path(names: &[&str]) -> bool {
 }
 
 fn options(tier: Tier) -> Options<'static> {
-    Options { on_path: &on_path, tier, count_calls: true, record_calls: false, begun: &|| {} }
+    Options {
+        on_path: &on_path,
+        tier,
+        count_calls: true,
+        record_calls: false,
+        keep_events: true,
+        begun: &|| {},
+    }
 }
 
 fn command(words: &[&str]) -> Subject {
@@ -37,9 +44,15 @@ fn command(words: &[&str]) -> Subject {
 
 /// Watches, and holds the profile against its laws.
 fn profile(words: &[&str], tier: Tier) -> Profile {
-    let profile = watch(&command(words), &options(tier)).unwrap();
+    let Watched { profile, events } = watch(&command(words), &options(tier)).unwrap();
     profile.check(1e-6).unwrap_or_else(|law| panic!("{words:?} {tier:?}: {law}\n{profile:#?}"));
     assert!(profile.sight.tier <= tier);
+    // Intervals and samples are part of what the profile sums up.
+    let events = events.unwrap();
+    let recorded: u64 =
+        events.intervals.iter().filter(|i| i.state.is_some()).map(|i| i.end_ns - i.begin_ns).sum();
+    assert!(recorded <= profile.thread_ns() && events.full_ns.is_none(), "{words:?} {tier:?}: {recorded} ns");
+    assert_eq!(events.samples.len() as u64, profile.threads.iter().map(|t| t.samples).sum::<u64>());
     profile
 }
 
@@ -368,7 +381,7 @@ fn attaching_sees_a_process_from_now_on() {
         let result = watch(&subject, &options(tier));
         other.kill().unwrap();
         other.wait().unwrap();
-        let p = result.unwrap();
+        let p = result.unwrap().profile;
         p.check(1e-6).unwrap_or_else(|law| panic!("{tier:?}: {law}\n{p:#?}"));
         assert_eq!(p.end, End::Running);
         assert!(p.wall_ns >= 290_000_000);
@@ -380,7 +393,8 @@ fn attaching_sees_a_process_from_now_on() {
 fn attaching_ends_when_the_process_does() {
     let _alone = alone();
     let mut other = std::process::Command::new("sleep").arg("0.2").spawn().unwrap();
-    let p = watch(&Subject::Process { pid: other.id(), limit: None }, &options(Tier::Observer)).unwrap();
+    let p =
+        watch(&Subject::Process { pid: other.id(), limit: None }, &options(Tier::Observer)).unwrap().profile;
     other.wait().unwrap();
     p.check(1e-6).unwrap();
     assert_eq!(p.end, End::Gone);
@@ -449,7 +463,7 @@ const ROLE: &str = "IOWHY_TEST_WATCH";
 fn role_of_a_watcher() {
     let Ok(script) = std::env::var(ROLE) else { return };
     match watch(&command(&["sh", "-c", &script]), &options(Tier::Observer)) {
-        Ok(p) => {
+        Ok(Watched { profile: p, .. }) => {
             let left = p.sight.limitations.iter().map(|l| l.id.as_str()).collect::<Vec<_>>().join(",");
             println!("ended {:?} law {:?} limitations {left};", p.end, p.check(1e-6));
         }

@@ -38,6 +38,10 @@ impl Clock {
         self.now_ns
     }
 
+    pub(super) fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
     pub(super) fn now_ns(&self) -> u64 {
         self.now_ns
     }

@@ -45,6 +45,8 @@ pub(super) struct Live {
     pub(super) tid: u32,
     pub(super) pid: u32,
     pub(super) account: u32,
+    /// Its index in the log, where one is kept.
+    pub(super) logged: u32,
     pub(super) cpu: u32,
     pub(super) doing: Doing,
     /// Begin of the present interval.
@@ -84,6 +86,7 @@ impl Live {
             tid,
             pid,
             account,
+            logged: u32::MAX,
             cpu: u32::MAX,
             doing: Doing::Unseen,
             since_ns: now_ns,

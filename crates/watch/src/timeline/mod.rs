@@ -9,6 +9,7 @@ mod clock;
 mod conserve;
 mod hash;
 mod live;
+mod log;
 mod looks;
 mod pending;
 mod processes;
@@ -30,11 +31,13 @@ use iowhy_core::profile::{OwnIo, Process, StackTime, Symbol, Thread};
 
 use crate::block::{Charge, InFlight};
 use crate::event::{Event, Kind, RELEASED};
+use crate::event_log::EventLog;
 use crate::symbols::Symbols;
 use accounts::Accounts;
 use clock::Clock;
 use hash::FastMap;
 use live::{Doing, Live};
+use log::Log;
 use pending::{AfterExit, CpuTime, Looks};
 use processes::Processes;
 use stacks::{Stacks, UNKNOWN};
@@ -56,6 +59,8 @@ pub struct Begin<'a> {
     pub requests: bool,
     /// Whether requests of rings are followed: [`Timeline::requests`] is told of them.
     pub rings: bool,
+    /// Whether intervals and samples are kept with their times: [`Parts::log`].
+    pub log: bool,
 }
 
 /// What a look at a thread found.
@@ -143,6 +148,8 @@ pub struct Parts {
     pub beyond_total_ns: f64,
     /// Delay by other programs, by the number of the program; `None`: requests were not seen, or not reliably.
     pub charges: Option<HashMap<Option<u32>, Charge>>,
+    /// Intervals and samples with their times, where they were kept.
+    pub log: Option<EventLog>,
 }
 
 /// The time line.
@@ -167,6 +174,7 @@ pub struct Timeline<'a> {
     kernel_stacks: bool,
     lost: u64,
     gaps: u64,
+    log: Option<Log>,
 }
 
 impl<'a> Timeline<'a> {
@@ -192,6 +200,7 @@ impl<'a> Timeline<'a> {
             kernel_stacks: begin.kernel_stacks,
             lost: 0,
             gaps: 0,
+            log: begin.log.then(Log::default),
         }
     }
 
@@ -379,6 +388,9 @@ impl<'a> Timeline<'a> {
             // Only a thread that runs executes a program.
             self.live[slot as usize].presumed = false;
         }
+        if let Some(log) = &mut self.log {
+            log.rename(self.live[slot as usize].logged, name);
+        }
         let books = self.accounts.get(self.live[slot as usize].account);
         if books.individual {
             name.clone_into(&mut books.name);
@@ -418,6 +430,8 @@ impl<'a> Timeline<'a> {
         let idle_wall_ns = shares::share(&mut books, &accounts, &self.stacks, &self.clock);
         let idle_wall_ns = self.add_unrecorded(cpu, &mut accounts, &mut books, idle_wall_ns);
         let requests = self.requests.filter(|requests| end.completions_seen && requests.is_reliable());
+        let start_ns = self.clock.start_ns();
+        let log = self.log.take().map(|log| log.finish(start_ns, &self.stacks, requests.is_some()));
         let (threads, stacks) = {
             let followed = rows::Followed { devices: requests.is_some(), rings: end.rings_followed };
             rows::publish(books, &accounts, &self.stacks, followed)
@@ -435,6 +449,7 @@ impl<'a> Timeline<'a> {
             unmeasured_ns,
             beyond_total_ns,
             charges: requests.map(InFlight::charges),
+            log,
         }
     }
 }

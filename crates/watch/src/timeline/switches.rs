@@ -19,12 +19,17 @@ impl Timeline<'_> {
     pub(super) fn close(&mut self, slot: u32, was: Doing, stack: StackId) {
         let (now, v) = (self.clock.now_ns(), self.clock.virtual_ns());
         let l = &mut self.live[slot as usize];
-        let length = now - l.since_ns;
+        let since_ns = l.since_ns;
+        let length = now - since_ns;
         let wall = l.wall_ns + if l.active { v - l.virtual_ns } else { 0.0 };
         (l.since_ns, l.wall_ns, l.virtual_ns) = (now, 0.0, v);
         let (books, tallies) = self.accounts.book(l.account);
         books.lifetime_ns += length;
-        let first = u64::from(!std::mem::replace(&mut l.counted, true));
+        let begins = !std::mem::replace(&mut l.counted, true);
+        let first = u64::from(begins);
+        if let Some(log) = &mut self.log {
+            log.interval(l.logged, was, stack, (since_ns, now), begins);
+        }
         match was {
             Doing::Running => {
                 books.add_running(self.window, length, wall);
@@ -63,6 +68,9 @@ impl Timeline<'_> {
             let charged = self.stacks.on_path(l.stack);
             let split = requests.end(now, l.tid, &l.marks, charged).at_most(asleep_ns);
             if split != Split::default() {
+                if let Some(log) = &mut self.log {
+                    log.split(l.logged, now, split);
+                }
                 self.accounts.get(l.account).add_split((l.stack, l.asleep_kind), split);
             }
         }
@@ -200,6 +208,9 @@ impl Timeline<'_> {
         let stack = self.stacks.intern(&mut self.symbols, pid, chain, known);
         let (books, tallies) = self.accounts.book(index);
         books.samples += 1;
+        if let Some(log) = &mut self.log {
+            log.sample(self.live[slot as usize].logged, self.clock.now_ns(), stack);
+        }
         books.add((stack, account::RUNNING), (0, 0.0, 1), self.window, tallies);
     }
 
@@ -244,6 +255,9 @@ impl Timeline<'_> {
         let account = self.accounts.open(pid, tid, name);
         let mut live = Live::new(pid, tid, account, self.clock.now_ns(), self.stacks.on_path(UNKNOWN));
         live.virtual_ns = self.clock.virtual_ns();
+        if let Some(log) = &mut self.log {
+            live.logged = log.begin(pid, tid, name, self.clock.now_ns());
+        }
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.live[slot as usize] = live;

@@ -1,9 +1,8 @@
 //! Charts of a profiled program: layers as bars, the wall clock as a flame graph; and the devices.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{StackTime, State};
+use iowhy_core::profile::StackTime;
 use iowhy_core::units;
-use iowhy_diagnose::classify::Wait;
 use iowhy_view::document::{Chart, Part, Section, Table};
 use iowhy_view::piece::Piece;
 use iowhy_view::svg::WIDE;
@@ -12,6 +11,7 @@ use iowhy_view::svg::flame::{self, Node};
 
 use super::{on_wall, percent_of, seconds, share};
 use crate::analyzer::Analyzer;
+use crate::flamegraph::waiting;
 use crate::record::watch::{LayerShare, OperationRecord, WatchRecord};
 use crate::screen::figures::{OnTheClock, bytes};
 
@@ -84,27 +84,20 @@ pub(super) fn wall_clock(record: &WatchRecord) -> Section {
     if profile.stacks.is_empty() || profile.wall_ns == 0 {
         return Section::default();
     }
-    let meaning = Analyzer::new();
+    let analyzer = Analyzer::new();
+    let meaning = analyzer.meanings(profile);
     let mut root = Node::default();
     let mut table: Vec<(String, f64)> = Vec::new();
     for stack in profile.stacks.iter().filter(|stack| stack.wall_ns > 0.0) {
-        let class = meaning.of_stack(profile, stack);
-        let layer = class.map_or(Layer::Unexplained, |class| class.layer);
+        let class = meaning(stack);
         let mut frames = frames(record, stack);
-        match stack.state {
-            State::Running => {}
-            State::Queued => frames.push("waiting: a CPU".to_owned()),
-            State::Blocked => {
-                let wait = class.and_then(|class| class.wait).map_or("unknown", Wait::words);
-                frames.push(format!("waiting: {wait}"));
-            }
-        }
+        frames.extend(waiting(stack.state, class.wait));
         let leaf = frames.last().cloned().unwrap_or_default();
         match table.iter_mut().find(|(name, _)| *name == leaf) {
             Some((_, ns)) => *ns += stack.wall_ns,
             None => table.push((leaf, stack.wall_ns)),
         }
-        root.add(&frames, layer.id(), stack.wall_ns);
+        root.add(&frames, class.layer.id(), stack.wall_ns);
     }
     if profile.idle_wall_ns > 0.0 {
         let idle = "idle: no thread active on the I/O path".to_owned();

@@ -141,6 +141,7 @@ proptest! {
         taken_ns in 0u64..10_000_000,
     ) {
         let parts = anything(switches, &steps, cpu_ns, first_ns, taken_ns);
+        prop_assert_eq!(parts.log.as_ref().map(log::holds), Some(Ok(())));
         if let Some(counted_ns) = cpu_ns {
             let ran: u64 = parts.threads.iter().map(|t| t.running_ns).sum();
             // Threads have whole nanoseconds, and missing ones are rounded up.
@@ -163,6 +164,7 @@ proptest! {
         let (parts, ran) = valid(&steps, 0);
         prop_assert_eq!(parts.gaps, 0);
         prop_assert_eq!(parts.unmeasured_ns, 0.0);
+        prop_assert_eq!(parts.log.as_ref().map(|log| log::equals(log, &parts)), Some(Ok(())));
         let p = profile(parts);
         for (thread, ran) in p.threads.iter().zip(ran) {
             prop_assert_eq!(thread.running_ns, ran);
@@ -173,6 +175,7 @@ proptest! {
     #[test]
     fn with_lost_records_nothing_is_counted_twice(steps in steps(200), lose_every in 2usize..9) {
         let (parts, _) = valid(&steps, lose_every);
+        prop_assert_eq!(parts.log.as_ref().map(log::holds), Some(Ok(())));
         let p = profile(parts);
         for thread in &p.threads {
             prop_assert_eq!(thread.lifetime_ns, p.wall_ns);

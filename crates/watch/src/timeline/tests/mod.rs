@@ -3,6 +3,7 @@
 mod conserve;
 mod known;
 mod laws;
+mod log;
 mod requests;
 mod unrecorded;
 mod windows;
@@ -35,6 +36,7 @@ pub(super) fn begin(switches: bool) -> Timeline<'static> {
         kernel_stacks: true,
         requests: true,
         rings: true,
+        log: true,
         symbols: Symbols::with_kernel(Kernel::parse(KERNEL)),
     })
 }

@@ -57,6 +57,10 @@ fn a_read_is_queued_served_and_woken_up_and_readings_do_not_cut_it() {
     let parts = t.finish(Totals { end_ns: 1100, completions_seen: true, ..Totals::default() });
     let charge = parts.charges.as_ref().unwrap()[&Some(0)];
     assert_eq!((charge.behind_ns, charge.beside_ns), (15.0, 20.0));
+    let log = parts.log.clone().unwrap();
+    let slept = log.intervals.iter().find(|i| i.state == Some(State::Blocked)).unwrap();
+    assert_eq!((slept.begin_ns, slept.end_ns, log.requests_followed), (20, 95, true));
+    assert_eq!((slept.device_ns, slept.queued_ns, slept.behind_others_ns), (40, 20, 15));
     let others = b.finish(parts.charges.as_ref()).others;
     assert_eq!((others[0].pid, others[0].behind_ns, others[0].beside_ns), (9, Some(15), Some(20)));
     let p = profile(parts);
