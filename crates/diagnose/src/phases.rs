@@ -7,7 +7,7 @@ use iowhy_core::profile::Course;
 use iowhy_core::rng::Rng;
 
 /// Fewest steps of a phase: fewer tell no rate.
-const LEAST_STEPS: usize = 5;
+const MIN_STEPS: usize = 5;
 /// Orders of the steps that a change is compared with, and its level: it must stand out among all of them.
 const ORDERS: usize = 199;
 const LEVEL: f64 = 0.01;
@@ -76,7 +76,7 @@ pub struct Phases {
 /// are not independent, so a division is no proof of a cause; it is told only where rates differ by a factor of two.
 pub fn phases(course: &Course) -> Phases {
     let steps = course.ends_ns.len();
-    if steps < 2 * LEAST_STEPS || course.read_bytes.len() != steps {
+    if steps < 2 * MIN_STEPS || course.read_bytes.len() != steps {
         return Phases::default();
     }
     let lengths: Vec<u64> = course.lengths_ns().collect();
@@ -102,7 +102,7 @@ pub fn phases(course: &Course) -> Phases {
 /// Where the steps change most, if that stands out.
 fn change(rates: &[Vec<f64>; 2], first: usize, end: usize) -> Option<usize> {
     let n = end - first;
-    if n < 2 * LEAST_STEPS {
+    if n < 2 * MIN_STEPS {
         return None;
     }
     let ranks = [ranks(&rates[0][first..end]), ranks(&rates[1][first..end])];
@@ -128,7 +128,7 @@ fn strongest(ranks: &[Vec<f64>; 2], order: &[usize]) -> (usize, f64) {
         for (sum, ranks) in sums.iter_mut().zip(ranks) {
             *sum += ranks[*step];
         }
-        if before < LEAST_STEPS || order.len() - before < LEAST_STEPS {
+        if before < MIN_STEPS || order.len() - before < MIN_STEPS {
             continue;
         }
         let k = before as f64;

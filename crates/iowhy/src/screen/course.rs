@@ -9,7 +9,7 @@ use super::figures::{bytes, percent_of, plural, visible};
 use crate::record::watch::StretchRecord;
 
 /// Fewer steps make no picture.
-const LEAST_STEPS: usize = 5;
+const MIN_STEPS: usize = 5;
 /// Phases and pauses that are told on a screen.
 const MAX_PHASES: usize = 5;
 const MAX_PAUSES: usize = 3;
@@ -90,7 +90,7 @@ pub(crate) fn section(
     phases: &[StretchRecord],
     pauses: &[StretchRecord],
 ) -> Section {
-    let Some(course) = course.filter(|course| course.ends_ns.len() >= LEAST_STEPS) else {
+    let Some(course) = course.filter(|course| course.ends_ns.len() >= MIN_STEPS) else {
         return Section::default();
     };
     let rows = rows(course);
@@ -245,10 +245,10 @@ mod tests {
             &[stretch(0.0, 2.0), StretchRecord { end_s: 9.0, ..StretchRecord::default() }],
             &[stretch(6.1, 7.3)],
         );
-        assert_eq!(told[0].1, "to 2.0 s reads 5.00 MiB/s, 1 sync; to 9.0 s no reads or writes");
+        assert_eq!(told[0].1, "to 2.00 s reads 5.00 MiB/s, 1 sync; to 9.00 s no reads or writes");
         assert_eq!(
             told[1].1,
-            "no call returned for 1.2 s at 6.1 s (tasks waited for I/O 98 % of it; vda busy 100 %, 410 MiB written)"
+            "no call returned for 1.20 s at 6.10 s (tasks waited for I/O 98 % of it; vda busy 100 %, 410 MiB written)"
         );
         assert!(lines(&[], &[]).is_empty());
         let many = vec![stretch(0.0, 1.0); MAX_PHASES + 2];
@@ -264,7 +264,7 @@ mod tests {
             .find_map(|part| if let Part::Chart(chart) = part { Some(chart) } else { None });
         let chart = chart.unwrap();
         assert!(chart.svg.contains("vda requests in flight") && !chart.svg.contains("wait for memory"));
-        assert!(chart.svg.contains("paused") && chart.alt == "8 s: 2 phases, 1 pause", "{}", chart.alt);
+        assert!(chart.svg.contains("paused") && chart.alt == "8.00 s: 2 phases, 1 pause", "{}", chart.alt);
         assert!((2..=MAX_ROWS).contains(&chart.table.rows.len()));
         assert!(super::section(None, &[], &[]).is_empty());
     }
