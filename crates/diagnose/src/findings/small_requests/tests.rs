@@ -119,7 +119,7 @@ fn strided(file_bytes: u64) -> Run {
 fn pages_that_are_written_again_and_again_are_the_cost_of_small_requests_in_any_order() {
     let found = &strided(5_760_000).findings()[0];
     assert_eq!(found.id, FindingId::SmallRequests);
-    assert!(found.evidence.iter().any(|e| e.contains("1,440,000 writes go to 1,407 pages")), "{found:?}");
+    assert!(found.evidence.iter().any(|e| e.contains("1.44 million writes go to 1,407 pages")), "{found:?}");
     assert!(found.advice.contains("Gather the output"), "{found:?}");
     // Each to a page of its own: there is nothing to gather.
     assert!(!strided(64 << 30).ids().contains(&FindingId::SmallRequests));
