@@ -34,7 +34,6 @@ mod removable;
 #[cfg(test)]
 mod repair_tests;
 mod repairs;
-mod replies;
 mod report;
 mod say;
 mod served;

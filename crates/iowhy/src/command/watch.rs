@@ -15,13 +15,16 @@ use crate::ending::Ending;
 use crate::observation::{Observation, invocation};
 use crate::output::{self, Report, complain};
 use crate::prediction::Calibrate;
-use crate::proof;
+use crate::proof::{Wanted, prove};
 use crate::rank;
 use crate::record::run_time::RunTimeRecord;
 use crate::run_as;
 use crate::screen;
 use crate::shell;
 use iowhy_view::document::Detail;
+
+/// Seed of a proof right after the run: the same in every run.
+const PROOF_SEED: u64 = 1;
 
 /// Runs the command.
 ///
@@ -52,8 +55,7 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
     }
     let named = shell::line(args.program.iter().cloned());
     let report = Report::open(args.output.as_deref(), &args.sight.profile_files(), options, &named)?;
-    let observation =
-        Observation::prepare(&args.sight, args.prove, &|option| format!("iowhy {option} -- CMD"))?;
+    let observation = Observation::prepare(&args.sight, args.prove)?;
     if args.prove {
         // Before the program runs, so that no signal between its end and the proof is lost.
         interrupt::install();
@@ -91,8 +93,14 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
     let mut shown = screen::text(&screen::watch::chapter(&record, Detail::Screen), report.width());
     if args.prove {
         interrupt::check_terminal();
+        let wanted = Wanted::default();
+        let proof = prove(&record.profile, &record.findings, &wanted, PROOF_SEED, report.quiet());
         shown.push('\n');
-        shown.push_str(&proof::append(&mut record, report.width(), report.quiet()));
+        shown.push_str(&screen::text(
+            &screen::prove::appendix(&record.subject, &proof, Detail::Screen),
+            report.width(),
+        ));
+        record.proof = Some(proof);
     }
     Ok(completed(ending, [profiles, report.finish(&shown, &record)]))
 }

@@ -42,7 +42,6 @@ mod run_as_files;
 mod schema;
 mod scripted;
 mod served;
-mod servers;
 mod signals;
 mod sim;
 mod stripe;

@@ -62,7 +62,6 @@ pub(super) fn too_short(facts: &Facts<'_>) -> Finding {
         in_program: None,
         prediction: None,
         not_calibrated: None,
-        replies: None,
         undecided: true,
     }
 }
@@ -125,7 +124,6 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         in_program: None,
         prediction: None,
         not_calibrated: None,
-        replies: None,
         undecided,
     })
 }

@@ -5,7 +5,6 @@ mod charts;
 mod files;
 mod findings;
 mod processes;
-mod replies;
 mod tables;
 #[cfg(test)]
 mod tests;
