@@ -9,8 +9,8 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 use iowhy_core::model::{Cost, LayerCost, MODEL_SCHEMA, StackModel};
 use iowhy_core::profile::{
-    Access, BlockSample, CallCount, CallCounts, DeviceUse, FileUse, Profile, SampledShare, StackTime, State,
-    Symbol, Thread,
+    Access, BlockSample, CallCount, CallCounts, DeviceUse, FileUse, Profile, SIZE_CLASSES, SampledShare,
+    StackTime, State, Symbol, Thread, size_class,
 };
 
 use super::{Facts, judge};
@@ -273,6 +273,11 @@ pub fn access(calls: u64, bytes: u64, sequential: u64) -> Access {
         calls,
         bytes,
         distinct_bytes: bytes,
+        sizes: {
+            let mut sizes = vec![0; SIZE_CLASSES];
+            sizes[size_class(bytes / calls.max(1))] = calls;
+            sizes
+        },
         sequential: looked(sequential, calls),
         unaligned: looked(0, calls),
         repeated: looked(0, calls),

@@ -30,18 +30,13 @@ const MOSTLY: f64 = 0.5;
 const REPEATED: f64 = 0.2;
 /// Mean sizes of two kinds of requests that differ so many times tell how many there are of each.
 const APART: f64 = 4.0;
-/// Buffers of I/O libraries: 4 KiB (C), 8 KiB (Java, Rust, Python), up to 128 KiB (newer Python).
-const LARGEST_BUFFER: f64 = 131_072.0;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let (tally, part) = sought(facts);
     let after_seek = share_of(tally.after_seek).filter(|s| s.value >= MOSTLY)?;
     let mean = (tally.calls > 0).then(|| tally.bytes as f64 / tally.calls as f64)?;
     // A library asks for its whole buffer, also where the file ends before.
-    let whole_buffer = match tally.sized {
-        0 => (0.9 * PAGE_BYTES..=1.05 * LARGEST_BUFFER).contains(&mean),
-        sized => tally.buffers as f64 >= MOSTLY * sized as f64,
-    };
+    let whole_buffer = tally.sized > 0 && tally.buffers as f64 >= MOSTLY * tally.sized as f64;
     let by_marks = 1.0 - tally.distinct_bytes as f64 / (tally.bytes as f64).max(1.0);
     let seen = share_of(tally.repeated)?;
     // The run cannot have read more distinct bytes of a file than it holds.
