@@ -282,8 +282,11 @@ fn many_short_processes_take_bounded_memory() {
     drop(many);
     // The bounds of the tables of processes and of names.
     assert!(list(&record["profile"], "subjects").len() <= 4096 + 512 + 2);
-    assert_eq!(record["profile"]["lost"]["waits"], 0);
-    assert_eq!(record["profile"]["lost"]["events"], 0);
+    // A program beside may have more waits at once than are followed (a test has 4,096 threads that wait for one lock): then it is said.
+    for (what, words) in [("waits", "waits were not followed"), ("events", "waits were lost")] {
+        let lost = record["profile"]["lost"][what].as_u64().unwrap();
+        assert_eq!(lost > 0, record["warnings"].to_string().contains(words), "{lost} {what}");
+    }
 }
 
 #[test]
