@@ -7,7 +7,7 @@
 pub mod case;
 pub mod catalogue;
 mod files;
-pub mod fresh;
+pub mod others;
 pub mod program;
 pub mod served;
 mod skip;

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use iowhy::analyzer::Analyzer;
 use iowhy::record::prove::Proof;
-use iowhy_cases::{Case, Skip, Stage, Variant, catalogue, fresh};
+use iowhy_cases::others::{self, Others};
+use iowhy_cases::{Case, Skip, Stage, Variant, catalogue};
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId, Gain, Prediction};
 use iowhy_core::profile::Profile;
@@ -30,12 +31,12 @@ use serde_json::Value;
 use self::counts::Counts;
 
 const SEED: u64 = 1;
-const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove] [--page] [--fresh], N at least 3; \
+const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove] [--page] [--fresh|--seen], N at least 3; \
                      FILTER is part of a name; --again judges the runs that are kept by the rules of today; --account shows \
                      where the time of the slow variant went; --prove replays the slow variant with its first finding \
                      repaired, beside what was foretold and what the really repaired program gains; --page writes the figures \
                      into README.md and docs/accuracy.md; --fresh takes the programs of people who have not read \
-                     the rules (cases/fresh) instead";
+                     the rules (cases/fresh) instead, --seen those that were such once and have been looked at since (cases/seen)";
 
 /// A row says so where others on this machine cost a watched program this part of its time. The run is judged all the same.
 const MUCH_NOISE: f64 = 0.15;
@@ -63,7 +64,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             println!("\n{}", counts.sentence());
             if options.page
                 && let Err(problem) =
-                    page::write(root, &counts, options.fresh, &kept_origin(root, options.fresh))
+                    page::write(root, &counts, options.others, &kept_origin(root, options.others))
             {
                 eprintln!("bench-findings: {problem}");
                 return ExitCode::FAILURE;
@@ -87,8 +88,8 @@ struct Options<'a> {
     prove: bool,
     /// Whether the figures are written into the pages.
     page: bool,
-    /// Programs that no rule was made with, instead of the catalogue's.
-    fresh: bool,
+    /// Programs of others, instead of the catalogue's.
+    others: Option<Others>,
 }
 
 fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
@@ -99,7 +100,7 @@ fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
         account: false,
         prove: false,
         page: false,
-        fresh: false,
+        others: None,
     };
     let mut rest = arguments.iter();
     while let Some(&word) = rest.next() {
@@ -109,23 +110,25 @@ fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
             "--account" => options.account = true,
             "--prove" => options.prove = true,
             "--page" => options.page = true,
-            "--fresh" => options.fresh = true,
+            "--fresh" => options.others = Some(Others::Fresh),
+            "--seen" => options.others = Some(Others::Seen),
             _ if word.starts_with('-') || !options.filter.is_empty() => return None,
             _ => options.filter = word,
         }
     }
-    // The figures of the pages are those of all programs.
-    (!options.page || options.filter.is_empty()).then_some(options)
+    // The figures of the pages are those of all programs, and none of programs that were evidence once.
+    let whole = options.filter.is_empty() && options.others != Some(Others::Seen);
+    (!options.page || whole).then_some(options)
 }
 
 /// Folder of the programs' files and of the runs that are kept.
-fn cases_dir(root: &Path, fresh: bool) -> PathBuf {
-    crate::target(root).join(if fresh { "cases/fresh" } else { "cases" })
+fn cases_dir(root: &Path, others: Option<Others>) -> PathBuf {
+    crate::target(root).join("cases").join(others.map_or("", Others::folder))
 }
 
 /// Where the kept runs come from.
-fn kept_origin(root: &Path, fresh: bool) -> String {
-    let path = cases_dir(root, fresh).join("records").join(ORIGIN);
+fn kept_origin(root: &Path, others: Option<Others>) -> String {
+    let path = cases_dir(root, others).join("records").join(ORIGIN);
     std::fs::read_to_string(path).unwrap_or_else(|_| "Origin unknown.".to_owned())
 }
 
@@ -140,7 +143,7 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
     let target = crate::target(root);
     let binaries =
         Binaries { iowhy: target.join("release/iowhy"), cases: target.join("release/iowhy-cases") };
-    let dir = cases_dir(root, options.fresh);
+    let dir = cases_dir(root, options.others);
     let kept = dir.join("records");
     if again {
         let origin = std::fs::read_to_string(kept.join(ORIGIN)).unwrap_or_default();
@@ -154,8 +157,10 @@ fn judge_all(root: &Path, options: Options<'_>) -> Outcome<Counts> {
             std::fs::write(kept.join(ORIGIN), origin).map_err(|e| format!("cannot write {ORIGIN}: {e}"))?;
         }
     }
-    let mut cases: Vec<&'static Case> =
-        if options.fresh { fresh::all().map_err(|p| p.to_string())? } else { catalogue::all().collect() };
+    let mut cases: Vec<&'static Case> = match options.others {
+        Some(others) => others::all(others).map_err(|p| p.to_string())?,
+        None => catalogue::all().collect(),
+    };
     cases.retain(|case| case.name.contains(filter));
     if cases.is_empty() {
         return Err(format!(
@@ -235,10 +240,10 @@ impl Runs {
         binaries: &Binaries,
         options: Options<'_>,
     ) -> Result<Runs, Skip> {
-        let Options { rounds, prove, fresh, .. } = options;
-        // Authors of fresh programs choose the names of their files.
+        let Options { rounds, prove, others, .. } = options;
+        // Other authors choose the names of their files.
         let own = dir.join(case.name);
-        let dir = if fresh { &own } else { dir };
+        let dir = if others.is_some() { &own } else { dir };
         let mut stage = Stage::new(case, dir, &binaries.cases)?;
         // Replays of the case before may have removed many files of theirs.
         let of_files =
@@ -608,7 +613,7 @@ mod tests {
                 account: false,
                 prove: false,
                 page: false,
-                fresh: false
+                others: None
             })
         );
         let all = options(&["sync", "--again", "--rounds", "7", "--prove", "--fresh"]);
@@ -621,10 +626,17 @@ mod tests {
                 account: false,
                 prove: true,
                 page: false,
-                fresh: true
+                others: Some(Others::Fresh)
             })
         );
-        for bad in [&["--rounds", "2"][..], &["--rounds"], &["a", "b"], &["--what"], &["sync", "--page"]] {
+        for bad in [
+            &["--rounds", "2"][..],
+            &["--rounds"],
+            &["a", "b"],
+            &["--what"],
+            &["sync", "--page"],
+            &["--seen", "--page"],
+        ] {
             assert_eq!(options(bad), None, "{bad:?}");
         }
     }

@@ -19,6 +19,11 @@ pub fn thread_cpu_ns() -> u64 {
     read_ns(ClockId::ThreadCPUTime)
 }
 
+/// CPU time of all threads of this process so far, ended ones too, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    read_ns(ClockId::ProcessCPUTime)
+}
+
 #[inline]
 fn read_ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use iowhy_cases::others::Others;
+
 use super::Outcome;
 use super::counts::Counts;
 
@@ -27,8 +29,8 @@ const FRESH: [(&str, &str, Text); 1] =
 type Row = (&'static str, String);
 
 /// Writes all pages.
-pub(super) fn write(root: &Path, counts: &Counts, fresh: bool, origin: &str) -> Outcome<()> {
-    let pages = if fresh { &FRESH[..] } else { &PAGES };
+pub(super) fn write(root: &Path, counts: &Counts, others: Option<Others>, origin: &str) -> Outcome<()> {
+    let pages = if others.is_some() { &FRESH[..] } else { &PAGES };
     for (page, marker, shown) in pages {
         let path = root.join(page);
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{page}: {error}"))?;

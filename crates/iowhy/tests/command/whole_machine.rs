@@ -268,9 +268,12 @@ fn who_waits_for_a_slow_fuse_server_is_told_with_the_server() {
         .filter(|waiter| part(waiter, "server") > 0.5)
         .collect();
     assert!(!served.is_empty(), "{:#}", record["account"]);
-    for waiter in served {
-        let server = waiter["servers"][0]["of"].as_u64().unwrap() as usize;
-        let name = record["profile"]["subjects"][server]["name"].as_str().unwrap();
+    // One that was asleep for the first time when the watch ended has not been answered by anybody yet.
+    let servers: Vec<u64> =
+        served.iter().filter_map(|waiter| waiter["servers"].get(0)?["of"].as_u64()).collect();
+    assert!(!servers.is_empty(), "{:#}", record["account"]);
+    for server in servers {
+        let name = record["profile"]["subjects"][server as usize]["name"].as_str().unwrap();
         assert!("iowhy-cases".starts_with(name), "{name}");
     }
 }

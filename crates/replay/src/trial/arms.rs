@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::Plan;
 use iowhy_core::rng::Rng;
-use iowhy_core::stats::MIN_SAMPLES;
+use iowhy_core::stats::{self, MIN_SAMPLES};
 use iowhy_linux::block::counters::DeviceCounters;
 use iowhy_probe::interrupt;
 
 use super::device_pace::DevicePace;
 use crate::carry_out::{HelperCommand, Replay};
 use crate::parts::{Parts, Rounds};
+
+/// Upper over lower end of a ratio's interval that is narrow enough: the replay's own error adds no less.
+const NARROW: f64 = 1.1;
 
 /// Golden ratio: arms start at offsets of the user's files that are far from each other.
 const GOLDEN: f64 = 0.618_034;
@@ -112,6 +115,8 @@ struct Running {
 pub(super) struct Effort {
     /// Counted rounds, at most.
     pub(super) rounds: usize,
+    /// After so many it ends when the ratio of every arm to its baseline is known well enough.
+    pub(super) enough: usize,
     /// When it ends: no round begins that would end later. Without enough rounds, which a slow device may need, nothing begins after
     /// as much time again.
     pub(super) until: Option<Instant>,
@@ -134,7 +139,7 @@ pub(super) fn measure(
     effort: Effort,
     progress: Progress<'_>,
 ) -> AllTimes {
-    let Effort { rounds, seed, until } = effort;
+    let Effort { rounds, seed, until, .. } = effort;
     let mut all: Vec<Running> = Vec::new();
     for (at, arm) in arms.0.into_iter().enumerate() {
         all.push(if effort.is_over(Instant::now(), Duration::ZERO) {
@@ -156,7 +161,7 @@ pub(super) fn measure(
             false => (Duration::ZERO, grace),
         };
         let effort = Effort { until: until.map(|until| until + grace), ..effort };
-        if effort.is_over(Instant::now(), takes) {
+        if effort.is_over(Instant::now(), takes) || (round > effort.enough && are_narrow(&all, seed)) {
             break;
         }
         rng.shuffle(&mut order);
@@ -181,6 +186,14 @@ pub(super) fn measure(
         }
     }
     AllTimes(all.into_iter().map(|arm| arm.times).collect())
+}
+
+/// Whether more rounds would tell little more of any arm.
+fn are_narrow(all: &[Running], seed: u64) -> bool {
+    all.iter().filter(|arm| arm.replay.is_some()).all(|arm| {
+        let baseline = &all[arm.arm.baseline.0].times.io_ns;
+        stats::paired_ratio(&arm.times.io_ns, baseline, seed).is_some_and(|r| r.high <= NARROW * r.low)
+    })
 }
 
 fn prepare(at: usize, arm: Arm, helper: HelperCommand<'_>) -> Running {
@@ -222,7 +235,7 @@ mod tests {
     #[test]
     fn a_measurement_ends_in_time() {
         let (begun, seconds) = (Instant::now(), Duration::from_secs);
-        let effort = |until| Effort { rounds: 9, until, seed: 1 };
+        let effort = |until| Effort { rounds: 9, enough: 9, until, seed: 1 };
         assert!(!effort(None).is_over(begun + seconds(1000), seconds(1)));
         let four = effort(Some(begun + seconds(4)));
         // Rounds of a second.

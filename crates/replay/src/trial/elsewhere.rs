@@ -74,7 +74,8 @@ pub fn replay_on(
         });
         with_arms.push((directory, arm));
     }
-    let times = arms::measure(arms, helper, None, Effort { rounds, until: None, seed }, progress);
+    let times =
+        arms::measure(arms, helper, None, Effort { rounds, enough: rounds, until: None, seed }, progress);
     let here = with_arms.first().and_then(|(_, arm)| arm.as_ref().ok()).map(|(_, arm)| *arm);
     let seen = Seen { facts, baseline: &baseline, times: &times, here, seed };
     let all = with_arms.into_iter().map(|(directory, arm)| match arm {

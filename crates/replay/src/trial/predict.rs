@@ -22,8 +22,10 @@ use crate::plan::{Bounds, window};
 
 /// Findings that are calibrated: those that a screen shows.
 const MAX_FINDINGS: usize = 2;
-/// Counted rounds.
+/// Counted rounds after which narrow intervals are enough, and at most: repeats of a few milliseconds take as much of the time as they need.
 const ROUNDS: usize = 9;
+/// See [`ROUNDS`].
+const MAX_ROUNDS: usize = 100;
 /// Changed plans of a finding.
 const MAX_CHANGES: usize = 4;
 /// A change in depth or size is shown by this many rounds of requests, or calls, at least.
@@ -85,7 +87,8 @@ pub fn predict(
     }
     let measurable = with_arms.iter().any(|(_, changes)| changes.is_ok());
     let times = measurable.then(|| {
-        arms::measure(arms, helper, None, Effort { rounds: ROUNDS, until: Some(until), seed }, progress)
+        let effort = Effort { rounds: MAX_ROUNDS, enough: ROUNDS, until: Some(until), seed };
+        arms::measure(arms, helper, None, effort, progress)
     });
     let predicted = |(id, changes): (FindingId, Result<Vec<(Change, ArmId)>, String>)| {
         let prediction = changes.and_then(|changes| {

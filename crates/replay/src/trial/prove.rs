@@ -45,7 +45,7 @@ pub fn prove(request: &Request<'_>, helper: HelperCommand<'_>, progress: Progres
         Err(proof) => return *proof,
     };
     let pace = trial.pace.as_ref();
-    let effort = Effort { rounds: request.rounds, until: None, seed: request.seed };
+    let effort = Effort { rounds: request.rounds, enough: request.rounds, until: None, seed: request.seed };
     let times = arms::measure(arms, helper, pace, effort, progress);
     trial.judge(&times)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::tails::{CallWait, Ended, OperationTimes, SlowCall, TailsLost, TailsProfile};
-use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
+use iowhy_linux::clock::{monotonic_ns, process_cpu_ns};
 use iowhy_linux::process::tree::{family, threads};
 use iowhy_linux::process::usable;
 use iowhy_linux::reader::Reader;
@@ -52,7 +52,7 @@ pub fn watch_calls(
     };
     may_load().map_err(|why| refused(why.to_string()))?;
     let signals = Signals::listen();
-    let own_before_ns = thread_cpu_ns();
+    let own_before_ns = process_cpu_ns();
     let place = |number: u32| {
         let name = syscalls::name(i64::from(number))?;
         (condition.operation_of)(name).and_then(|place| u16::try_from(place).ok())
@@ -92,7 +92,7 @@ pub fn watch_calls(
     let mut profile = watch.finish(&mut observer).map_err(failed)?;
     profile.pid = pid;
     profile.ended = ended.unwrap_or_default();
-    profile.own_cpu_ns = thread_cpu_ns() - own_before_ns;
+    profile.own_cpu_ns = process_cpu_ns() - own_before_ns;
     Ok(profile)
 }
 

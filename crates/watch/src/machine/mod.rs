@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use iowhy_core::machine::{MachineProfile, Stalls};
 use iowhy_core::problem::Problem;
-use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
+use iowhy_linux::clock::{monotonic_ns, process_cpu_ns};
 use iowhy_linux::process::usable;
 use iowhy_linux::psi::Totals;
 use iowhy_linux::signals::Signals;
@@ -67,7 +67,7 @@ impl MachineWatch {
         };
         may_load().map_err(|why| refused(why.to_string()))?;
         let signals = Signals::listen();
-        let own_cpu_ns = thread_cpu_ns();
+        let own_cpu_ns = process_cpu_ns();
         let mut observer = MachineObserver::open().map_err(refused)?;
         let psi = [Totals::of_machine(); 2];
         let begin_ns = monotonic_ns();
@@ -120,7 +120,7 @@ impl MachineWatch {
         let (stacks, place) = self.names.of(numbers, &mut self.observer);
         profile.stacks = stacks;
         profile.waits.iter_mut().for_each(|wait| wait.stack = wait.stack.and_then(&place));
-        let own_cpu_ns = thread_cpu_ns();
+        let own_cpu_ns = process_cpu_ns();
         profile.cost.own_cpu_ns = own_cpu_ns - std::mem::replace(&mut self.own_cpu_ns, own_cpu_ns);
         Ok(profile)
     }

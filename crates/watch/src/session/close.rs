@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use iowhy_core::profile::{
@@ -27,7 +26,7 @@ use crate::event_log::EventLog;
 use crate::perf::{self, Counts};
 use crate::timeline::Ticks;
 use iowhy_linux::block::uses::{Snapshot, uses};
-use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
+use iowhy_linux::clock::monotonic_ns;
 use iowhy_linux::file_facts::identity;
 use iowhy_linux::mountstats::{self, NfsMount};
 use iowhy_linux::pressure;
@@ -59,7 +58,7 @@ impl EventLoop<'_> {
     /// added up becomes the profile.
     pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Watched {
         // What we do from here on takes nothing from the program.
-        self.watched_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns);
+        self.watched_cpu_ns = self.own_cpu_now_ns().saturating_sub(self.own_cpu_before_ns);
         // What can be read of a program that has ended, or is about to be let go, comes first.
         let now = monotonic_ns();
         if let Some(child) = &child
@@ -78,8 +77,7 @@ impl EventLoop<'_> {
             let reader = &mut self.state.reader;
             (Snapshot::take(reader), before.pressure.end(reader), mountstats::read())
         });
-        let own_cpu_ns = thread_cpu_ns().saturating_sub(self.own_cpu_before_ns)
-            + self.state.names_cpu_ns.load(Ordering::Relaxed);
+        let own_cpu_ns = self.own_cpu_now_ns().saturating_sub(self.own_cpu_before_ns);
         self.file_round(now);
         let own = self.moved();
         let course = self.course.take().and_then(|course| course.finish(now, own, &mut self.state.reader));

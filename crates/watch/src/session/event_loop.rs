@@ -20,7 +20,7 @@ use crate::event::Kind;
 use crate::in_kernel::{self, InKernel};
 use crate::perf::{self, Recorder, Rights, SelfTest};
 use crate::timeline::Found;
-use iowhy_linux::clock::{monotonic_ns, thread_cpu_ns};
+use iowhy_linux::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 use iowhy_linux::process::counters::{HeldIo, of_thread};
 use iowhy_linux::process::kernel_stack::StackReader;
 use iowhy_linux::process::{task, tree};
@@ -130,7 +130,7 @@ impl<'a> EventLoop<'a> {
             course: None,
             self_test: SelfTest::default(),
             rights,
-            own_cpu_before_ns: thread_cpu_ns(),
+            own_cpu_before_ns: 0,
             watched_cpu_ns: 0,
             own: false,
             threads_before: HashMap::new(),
@@ -341,6 +341,12 @@ impl<'a> EventLoop<'a> {
         }
     }
 
+    /// CPU time of the watch so far: of all our threads (one may still be loading a program into the kernel), or, where the others are what
+    /// is watched, of this one.
+    pub(super) fn own_cpu_now_ns(&self) -> u64 {
+        if self.own { thread_cpu_ns() } else { process_cpu_ns() }
+    }
+
     /// The last moment before the program runs (or before watching counts): everything is read that is to be compared
     /// with the end.
     pub(super) fn begin(&mut self) {
@@ -352,7 +358,7 @@ impl<'a> EventLoop<'a> {
         }
         self.directory = task::directory(self.root).filter(|_| !self.own);
         // What comes before the program runs takes nothing from it.
-        self.own_cpu_before_ns = thread_cpu_ns();
+        self.own_cpu_before_ns = self.own_cpu_now_ns();
         self.before = Some(Before::read(&mut self.state.reader, running));
         let mut existing: Vec<(u32, u32)> = self.state.threads.iter().collect();
         // The process that was named comes first: numbers wrap around, and a child may have a smaller one.

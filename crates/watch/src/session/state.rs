@@ -5,8 +5,6 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use super::by_process::ByProcess;
 use super::counted::Counted;
@@ -108,8 +106,6 @@ pub(super) struct State<'a> {
     root_ending: bool,
     /// Other programs at work.
     pub(super) programs: RefCell<Programs>,
-    /// CPU time of the thread that read the kernel's names.
-    pub(super) names_cpu_ns: Arc<AtomicU64>,
 }
 
 impl<'a> State<'a> {
@@ -145,7 +141,6 @@ impl<'a> State<'a> {
             root_exit_ns: None,
             root_ending: false,
             programs: RefCell::default(),
-            names_cpu_ns: Arc::default(),
         }
     }
 
@@ -165,9 +160,7 @@ impl<'a> State<'a> {
         if let Some(namer) = Namer::open() {
             symbols.ask_kernel(namer);
         } else if beside {
-            let coming = Background::start();
-            self.names_cpu_ns = coming.cpu_ns();
-            symbols.expect_kernel(coming);
+            symbols.expect_kernel(Background::start());
         } else {
             symbols.prepare_kernel();
         }

@@ -1,5 +1,6 @@
-//! Programs by authors who have not read the rules: `cases/fresh/NAME/case.toml` beside their sources. No rule may be tuned
-//! on them. Deliberately absent: the catalogue's own programs, which were at hand when rules were made.
+//! Programs by authors who have not read the rules: `case.toml` beside their sources, in a folder for each. Those in `cases/fresh` are
+//! evidence, and no rule may be tuned on them; after their one run they go to `cases/seen`, where people look at what went wrong.
+//! Deliberately absent: the catalogue's own programs, which were at hand when rules were made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,12 +52,32 @@ enum State {
     None,
 }
 
-/// Every fresh case, by name. A case lives as long as the process.
+/// Which of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// Nobody here has looked at one, and none has run.
+    Fresh,
+    /// Rules may have changed because of one.
+    Seen,
+}
+
+impl Others {
+    /// Name of their folder.
+    #[must_use]
+    pub fn folder(self) -> &'static str {
+        match self {
+            Others::Fresh => "fresh",
+            Others::Seen => "seen",
+        }
+    }
+}
+
+/// Every case of these, by name. A case lives as long as the process.
 ///
 /// # Errors
 /// A description cannot be read, or names what does not exist.
-pub fn all() -> Result<Vec<&'static Case>, Problem> {
-    let root = files::sources().join("fresh");
+pub fn all(others: Others) -> Result<Vec<&'static Case>, Problem> {
+    let root = files::sources().join(others.folder());
     let entries = match fs::read_dir(&root) {
         Ok(entries) => entries,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -133,10 +154,13 @@ mod tests {
 
     #[test]
     fn descriptions_are_read_and_names_are_their_own() {
-        for case in all().unwrap() {
+        let mut names = std::collections::HashSet::new();
+        for case in [Others::Fresh, Others::Seen].into_iter().flat_map(|others| all(others).unwrap()) {
             assert!(catalogue::find(case.name).is_none(), "{} is in the catalogue", case.name);
+            assert!(names.insert(case.name), "{} is fresh and seen", case.name);
             assert!(!case.slow.is_empty(), "{}", case.name);
         }
+        assert!(!names.is_empty());
     }
 
     #[test]
