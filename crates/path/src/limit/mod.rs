@@ -166,8 +166,8 @@ fn sequential(e: &Evidence<'_>) -> Verdict {
             (LimitId::Throttle, throttle),
             (LimitId::Cpu, rules::cpu(base, e.cpus)),
             (LimitId::OneThread, streams.one_thread()),
-            (LimitId::Depth, streams.depth()),
             (LimitId::Device, streams.device()),
+            (LimitId::Depth, streams.depth()),
         ],
     );
     if found.id == LimitId::Depth && streams.cold.is_some() {
