@@ -31,6 +31,10 @@ macro_rules! with_findings {
             MmapLock, mmap_lock, "mmap-lock", true;
             /// Threads wait for the lock of one inode.
             InodeLock, inode_lock, "inode-lock", true;
+            /// Processes or threads wait for a lock on a file.
+            FileLock, file_lock, "file-lock", true;
+            /// Removing, truncating or replacing files waits for the device.
+            ReplacedFiles, replaced_files, "replaced-files", true;
             /// Opening, examining and closing files costs more than their bytes.
             ManySmallFiles, many_small_files, "many-small-files", true;
             /// Names that do not exist are looked up again and again.

@@ -40,6 +40,8 @@ impl Work {
             F::FreshBuffers => &[O::Fault, O::Map, O::Read],
             F::MmapFaults | F::MappedOverNetwork => &[O::Fault],
             F::MmapLock => &[O::Fault, O::Map],
+            F::FileLock => &[O::Descriptor, O::Read, O::Write],
+            F::ReplacedFiles => &[O::Open, O::Close, O::Names],
             F::ManySmallFiles | F::FailedLookups | F::RemoteMetadata => {
                 &[O::Open, O::Close, O::Stat, O::Names]
             }

@@ -168,6 +168,8 @@ pub enum Wait {
     InodeLock,
     /// The lock of the address space.
     MmapLock,
+    /// A lock on a file that a program asked for (flock, fcntl).
+    FileLock,
     /// Another kernel lock.
     KernelLock,
     /// Room or data in a pipe.
@@ -208,6 +210,7 @@ impl Wait {
         Wait::Reclaim,
         Wait::InodeLock,
         Wait::MmapLock,
+        Wait::FileLock,
         Wait::KernelLock,
         Wait::Pipe,
         Wait::Socket,
@@ -236,6 +239,7 @@ impl Wait {
             Wait::Reclaim => "reclaim",
             Wait::InodeLock => "inode-lock",
             Wait::MmapLock => "mmap-lock",
+            Wait::FileLock => "file-lock",
             Wait::KernelLock => "kernel-lock",
             Wait::Pipe => "pipe",
             Wait::Socket => "socket",
@@ -265,6 +269,7 @@ impl Wait {
             Wait::Reclaim => "free memory",
             Wait::InodeLock => "the lock of a file or directory",
             Wait::MmapLock => "the lock of the address space",
+            Wait::FileLock => "a lock on a file",
             Wait::KernelLock => "a kernel lock",
             Wait::Pipe => "a pipe",
             Wait::Socket => "a socket",
@@ -306,7 +311,7 @@ impl Wait {
             Wait::Server => Layer::Server,
             Wait::BlockThrottle => Layer::Block,
             Wait::Reclaim => Layer::Memory,
-            Wait::InodeLock | Wait::MmapLock | Wait::KernelLock => Layer::Lock,
+            Wait::InodeLock | Wait::MmapLock | Wait::FileLock | Wait::KernelLock => Layer::Lock,
             Wait::Pipe
             | Wait::Socket
             | Wait::Timer
@@ -365,7 +370,7 @@ mod tests {
         for w in Wait::ALL {
             assert_eq!(Wait::from_id(w.id()), Some(*w));
         }
-        assert_eq!((Operation::ALL.len(), Wait::ALL.len()), (22, 23));
+        assert_eq!((Operation::ALL.len(), Wait::ALL.len()), (22, 24));
     }
 
     #[test]

@@ -538,6 +538,12 @@ pub(super) fn entering(e: &Entry) -> bool {
         && matches!(e.class.layer, Layer::Call | Layer::Unexplained)
 }
 
+/// Waits for the device, or for write-back, of calls that move no bytes: blocks of a file are freed, or it becomes shorter.
+pub(super) fn frees_blocks(e: &Entry) -> bool {
+    matches!(e.class.operation, Operation::Open | Operation::Close | Operation::Names)
+        && matches!(e.class.wait, Some(Wait::DeviceWrite | Wait::DataWriteback))
+}
+
 /// Reads or writes of a file.
 fn access(file: &FileUse, side: Side) -> &Access {
     match side {

@@ -11,6 +11,7 @@ mod dirty_throttle;
 mod facts;
 mod failed_lookups;
 mod failing;
+mod file_lock;
 mod fresh_buffers;
 mod healthy;
 mod inode_lock;
@@ -34,6 +35,7 @@ mod removable;
 #[cfg(test)]
 mod repair_tests;
 mod repairs;
+mod replaced_files;
 mod report;
 mod say;
 mod served;

@@ -74,6 +74,8 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     // Each new mapping is mapped, faulted and unmapped under the lock.
     (F::FreshBuffers, F::MmapLock),
     (F::SmallRequests, F::CopyBound),
+    // Who waits for the lock cannot read meanwhile.
+    (F::FileLock, F::QueueDepthOne),
 ];
 
 /// What the first saves, or costs where no gain is known, must be at least this part of what the second does.

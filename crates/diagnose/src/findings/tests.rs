@@ -192,6 +192,7 @@ fn any_wait() -> impl Strategy<Value = Wait> {
         W::Reclaim,
         W::InodeLock,
         W::MmapLock,
+        W::FileLock,
         W::KernelLock,
         W::Pipe,
         W::Socket,

@@ -222,10 +222,10 @@ fn advice(mostly_waits: bool) -> String {
     format!("{pack}; if they must stay separate, {apart}")
 }
 
-/// Work on names and descriptors, without the bytes.
+/// Work on names and descriptors, without the bytes, and without waits for blocks to be freed: those are longer for larger files.
 fn names(e: &Entry) -> bool {
     let of_names = [Operation::Open, Operation::Close, Operation::Stat, Operation::Names];
-    e.wall_ns > 0.0 && of_names.contains(&e.class.operation)
+    e.wall_ns > 0.0 && of_names.contains(&e.class.operation) && !facts::frees_blocks(e)
 }
 
 fn subject(opens: Option<f64>) -> String {

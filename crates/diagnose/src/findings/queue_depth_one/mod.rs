@@ -32,6 +32,8 @@ const LARGE_BYTES: f64 = 262_144.0;
 const SCATTERED_BYTES: f64 = 32_768.0;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
+/// With more announcements than this for each read, they are part of how the program reads.
+const ANNOUNCED: f64 = 0.05;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let reads = facts.waiting(Operation::Read, Wait::DeviceRead).wall_ns;
@@ -48,14 +50,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     if sum.wall_ns <= 0.0 || mean.is_some_and(|b| b >= LARGE_BYTES) || !scattered(facts, mean) {
         return None;
     }
-    // The number that the program itself keeps in flight is at most the number of threads that wait at once; the
-    // device's own number counts other programs too.
     let threads = facts.concurrency(waiting);
     let depth = in_flight.map_or(threads, |n| n.max(1.0));
-    if depth > ABOUT_ONE {
+    if asked_at_once(facts, waiting, depth) > ABOUT_ONE {
         return None;
     }
     let parallel = facts.model.map(|m| m.device_parallelism).filter(|p| *p > 1.0);
+    if parallel.is_some_and(|p| depth >= p) {
+        return None;
+    }
     let removable = removable(facts, waiting, parallel.map_or(0.0, |p| depth / p.max(depth)));
     let mut evidence = vec![format!(
         "{}: {} of wall time; {} at a time",
@@ -89,6 +92,20 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice: advice(facts.direct_share(side) >= MOSTLY, order_known),
     }
     .finding(facts)
+}
+
+/// Requests that the program itself keeps in flight. Where each read waits for its own, these are the threads that wait at once: what else
+/// is at the device is the kernel's read-ahead, which nobody waits for, and other programs. Rings and reads that are announced are seen
+/// at the device alone.
+fn asked_at_once(facts: &Facts<'_>, waiting: impl Fn(&Entry) -> bool, depth: f64) -> f64 {
+    let announced = facts.counted_calls(&["fadvise64", "readahead", "madvise"]).unwrap_or(0.0);
+    let reads = facts.calls(Side::Read).unwrap_or(0.0);
+    let of_rings =
+        facts.account.sum(|e| waiting(e) && matches!(e.class.operation, Operation::Ring | Operation::Aio));
+    if of_rings.wall_ns > 0.0 || announced > ANNOUNCED * reads {
+        return depth;
+    }
+    depth.min(facts.concurrency(waiting))
 }
 
 fn threads_words(threads: f64) -> String {

@@ -18,11 +18,31 @@ fn random(depth: f64) -> Run {
     run
 }
 
+/// The same by eight threads.
+fn by_threads() -> Run {
+    let thread =
+        |run: Run| run.wait(Operation::Read, Wait::DeviceRead, 0.8).busy(Operation::Read, Layer::Device, 0.2);
+    (1..8).fold(random(8.0), |run, _| run.second_thread(thread))
+}
+
 #[test]
 fn random_reads_one_at_a_time_are_named_and_eight_at_a_time_not() {
-    let found = slow_and_repaired(FindingId::QueueDepthOne, &random(1.0), &random(8.0));
+    let found = slow_and_repaired(FindingId::QueueDepthOne, &random(1.0), &by_threads());
     // By hand: four at once, as measured, leave a quarter of 8 s of waiting.
     bound_leaves(&found, 0.2);
+}
+
+#[test]
+fn read_ahead_that_nobody_waits_for_is_no_depth_of_the_program() {
+    // The kernel reads pages beside those that are asked for, while the program waits for one read at a time.
+    let beside = random(2.3);
+    assert_eq!(beside.ids()[0], FindingId::QueueDepthOne);
+    let announced = beside.calls(&[("pread64", 100_000), ("fadvise64", 50_000)]);
+    assert!(!announced.ids().contains(&FindingId::QueueDepthOne), "its own announcements are");
+    assert!(
+        !random(4.0).ids().contains(&FindingId::QueueDepthOne),
+        "the device serves no more than four at once"
+    );
 }
 
 #[test]
