@@ -34,6 +34,7 @@ mod removable;
 #[cfg(test)]
 mod repair_tests;
 mod repairs;
+mod replies;
 mod report;
 mod say;
 mod served;
