@@ -181,10 +181,8 @@ fn a_control_group_and_a_container_are_watched_by_themselves() {
         assert!(!screen.contains(&outside_pid), "{screen:?}");
         terminal.press("q");
         let printed = terminal.ended();
-        assert!(
-            printed.contains(&format!("docker-{id}.scope")) && printed.contains("control group"),
-            "{printed}"
-        );
+        // The title is cut to the width.
+        assert!(printed.contains(&id[..12]) && printed.contains("control group"), "{printed}");
     }
 }
 
