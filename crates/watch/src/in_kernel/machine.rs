@@ -405,7 +405,7 @@ mod tests {
             assert!(!own_waits(&mut observer).iter().any(is_known), "it may be another one by now");
             wait();
             let after = own_waits(&mut observer).into_iter().find(is_known);
-            // Another program's stack may have the place of ours for a while.
+            // Another program's stack may have this place for a while.
             if let (Some(_), Some(after)) = (before, after) {
                 told_anew |= !observer.stack(after.stack.cast_unsigned()).is_empty();
             }
