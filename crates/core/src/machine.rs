@@ -4,6 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::profile::Course;
+
 /// A watch of the whole machine. Subjects, devices and stacks are referred to by index.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineProfile {
@@ -27,6 +29,10 @@ pub struct MachineProfile {
     pub stacks: Vec<Vec<String>>,
     /// Block devices with requests.
     pub devices: Vec<Device>,
+    /// The machine in steps of time, and the control group that was asked about; with `--live` from the beginning of the watch on. Absent from
+    /// a watch shorter than a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// What did not fit, and what was lost.
     pub lost: Lost,
     /// What watching cost.
@@ -160,7 +166,7 @@ pub struct Lost {
     pub events: u64,
     /// Events of requests that found the buffer full, and requests that there was no room to remember.
     pub requests: u64,
-    /// Waits without a stack: the table of stacks was full.
+    /// Waits without a stack: another one had its place in the kernel's table, or that was just given back.
     pub stacks: u64,
     /// Events of processes that were put into a pool of their name: there were too many.
     pub pooled: u64,

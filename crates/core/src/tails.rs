@@ -181,7 +181,7 @@ pub struct TailsLost {
     pub waits: u64,
     /// Events of block requests that were lost, and requests that there was no room to remember.
     pub requests: u64,
-    /// Waits of slow calls without a stack: the table of stacks was full.
+    /// Waits of slow calls without a stack: another one had its place in the kernel's table, or that was just given back.
     pub stacks: u64,
     /// Events of processes that share an entry of their name: there were too many.
     pub pooled: u64,

@@ -1,5 +1,5 @@
-//! Phases of a run: stretches in which the program reads and writes at other rates than before, and pauses in which none of its calls
-//! returned while tasks waited for I/O or memory. From counts in steps of time alone. Pure.
+//! Phases: stretches in which a program, a control group or all devices read and write at other rates than before, and pauses in which nothing
+//! of theirs went on while tasks waited for I/O or memory. From counts in steps of time alone. Pure.
 //!
 //! Goal: what a person sees in the picture, in words. Non-goal: why; that is what findings are for.
 
@@ -17,6 +17,82 @@ const MATTERS: f64 = 0.05;
 /// A pause is told where tasks waited for this part of it.
 const WAITED: f64 = 0.5;
 
+/// Whose reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Calls of the program that returned.
+    Program,
+    /// Operations of the control group. Its own tasks wait, where the kernel counts them apart.
+    Group,
+    /// Requests of all devices that ended.
+    Devices,
+}
+
+/// What they did in each step.
+struct Moved {
+    /// Reads, bytes read, writes, bytes written, syncs.
+    counts: [Vec<u64>; 5],
+    /// All that went on, of whatever kind.
+    all: Vec<u64>,
+    /// Time in which tasks waited for I/O, and for memory; empty: it is not counted.
+    stalls: [Vec<u64>; 2],
+}
+
+impl Moved {
+    /// `None`: it is not counted.
+    fn of(course: &Course, whose: Whose) -> Option<Moved> {
+        let steps = course.ends_ns.len();
+        let machine = || [course.io_some_ns.clone(), course.memory_some_ns.clone()];
+        match whose {
+            Whose::Program => {
+                let Course { reads, read_bytes, writes, written_bytes, syncs, .. } = course;
+                let all = added(&[(false, [reads]), (false, [writes]), (false, [syncs])], steps);
+                (read_bytes.len() == steps).then(|| Moved {
+                    counts: [reads, read_bytes, writes, written_bytes, syncs].map(Clone::clone),
+                    all: all.concat(),
+                    stalls: machine(),
+                })
+            }
+            Whose::Group => {
+                let group = course.group.as_ref()?;
+                let devices = group.devices.as_ref()?.iter();
+                let devices: Vec<_> = devices
+                    .map(|d| (d.stacked, [&d.reads, &d.read_bytes, &d.writes, &d.written_bytes]))
+                    .collect();
+                let [reads, read_bytes, writes, written_bytes] = added(&devices, steps);
+                let own = [group.io_some_ns.clone(), group.memory_some_ns.clone()];
+                Some(Moved {
+                    all: reads.iter().zip(&writes).map(|(reads, writes)| reads + writes).collect(),
+                    counts: [reads, read_bytes, writes, written_bytes, vec![0; steps]],
+                    stalls: if own[0].is_empty() { machine() } else { own },
+                })
+            }
+            Whose::Devices => {
+                let devices = course.devices.iter();
+                let devices: Vec<_> = devices
+                    .map(|d| (d.stacked, [&d.reads, &d.read_bytes, &d.writes, &d.written_bytes, &d.requests]))
+                    .collect();
+                let [reads, read_bytes, writes, written_bytes, all] = added(&devices, steps);
+                let counts = [reads, read_bytes, writes, written_bytes, vec![0; steps]];
+                Some(Moved { counts, all, stalls: machine() })
+            }
+        }
+    }
+}
+
+/// Sums over devices, step by step. A request of a stacked one is counted where it ends up; where nothing does, at the stacked ones.
+fn added<const N: usize>(devices: &[(bool, [&Vec<u64>; N])], steps: usize) -> [Vec<u64>; N] {
+    let does = |(stacked, columns): &(bool, [&Vec<u64>; N])| {
+        !stacked && columns.iter().any(|column| column.iter().any(|count| *count > 0))
+    };
+    let with_stacked = !devices.iter().any(does);
+    let counted = || devices.iter().filter(move |(stacked, _)| with_stacked || !stacked);
+    std::array::from_fn(|at| {
+        let sum = |step| counted().filter_map(|(_, columns)| columns[at].get(step)).sum();
+        (0..steps).map(sum).collect()
+    })
+}
+
 /// Sums over consecutive steps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stretch {
@@ -28,17 +104,17 @@ pub struct Stretch {
     pub begin_ns: u64,
     /// Its end.
     pub end_ns: u64,
-    /// Calls of the program that read.
+    /// Reads: calls of a program, operations of a control group, requests of devices.
     pub reads: u64,
-    /// Bytes they returned.
+    /// Their bytes.
     pub read_bytes: u64,
-    /// Calls that wrote.
+    /// Writes.
     pub writes: u64,
-    /// Bytes they took.
+    /// Their bytes.
     pub written_bytes: u64,
-    /// Calls that made data durable.
+    /// Calls of a program that made data durable.
     pub syncs: u64,
-    /// Part of it in which tasks of the machine waited for I/O; `None` where the kernel does not count that.
+    /// Part of it in which tasks waited for I/O; `None` where the kernel does not count that.
     pub io_waited: Option<f64>,
     /// Part of it in which tasks waited for memory.
     pub memory_waited: Option<f64>,
@@ -69,21 +145,21 @@ pub struct Phases {
     pub pauses: Vec<Stretch>,
 }
 
-/// Finds them. Needs the program's own counts.
+/// Finds them; none where those reads and writes are not counted.
 ///
 /// A run is divided where the sums of ranks before and behind a step (reads and writes together) differ more than in 199 random
 /// orders of the same steps (a permutation test at 1 % on the maximum over all places), then its parts again. Steps that follow each other
 /// are not independent, so a division is no proof of a cause; it is told only where rates differ by a factor of two.
-pub fn phases(course: &Course) -> Phases {
+pub fn phases(course: &Course, whose: Whose) -> Phases {
     let steps = course.ends_ns.len();
-    if steps < 2 * MIN_STEPS || course.read_bytes.len() != steps {
+    let Some(moved) = Moved::of(course, whose).filter(|_| steps >= 2 * MIN_STEPS) else {
         return Phases::default();
-    }
+    };
     let lengths: Vec<u64> = course.lengths_ns().collect();
     let rate = |column: &[u64]| -> Vec<f64> {
         column.iter().zip(&lengths).map(|(bytes, length)| *bytes as f64 / (*length).max(1) as f64).collect()
     };
-    let rates = [rate(&course.read_bytes), rate(&course.written_bytes)];
+    let rates = [rate(&moved.counts[1]), rate(&moved.counts[3])];
     let mut places = vec![0, steps];
     let mut open = vec![(0, steps)];
     while let Some((first, end)) = open.pop() {
@@ -93,9 +169,10 @@ pub fn phases(course: &Course) -> Phases {
         }
     }
     places.sort_unstable();
-    let parts = places.windows(2).map(|pair| stretch(course, pair[0], pair[1])).collect();
-    let phases = joined(course, parts);
-    let pauses = phases.iter().flat_map(|phase| pauses(course, phase)).collect();
+    let stretch = |first, end| stretch(course, &moved, first, end);
+    let parts = places.windows(2).map(|pair| stretch(pair[0], pair[1])).collect();
+    let phases = joined(&stretch, parts);
+    let pauses = phases.iter().flat_map(|phase| pauses(&stretch, &moved.all, phase)).collect();
     Phases { phases, pauses: longest_first(pauses) }
 }
 
@@ -160,7 +237,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 }
 
 /// Neighbours whose rates do not differ enough are one; most alike first.
-fn joined(course: &Course, mut parts: Vec<Stretch>) -> Vec<Stretch> {
+fn joined(stretch: &dyn Fn(usize, usize) -> Stretch, mut parts: Vec<Stretch>) -> Vec<Stretch> {
     let highest =
         |parts: &[Stretch], at: usize| parts.iter().map(|part| part.rates()[at]).fold(0.0, f64::max);
     loop {
@@ -168,7 +245,7 @@ fn joined(course: &Course, mut parts: Vec<Stretch>) -> Vec<Stretch> {
         let alike = parts.windows(2).enumerate().map(|(at, pair)| (at, distance(&pair[0], &pair[1], most)));
         match alike.min_by(|a, b| a.1.total_cmp(&b.1)) {
             Some((at, distance)) if distance < FACTOR => {
-                parts[at] = stretch(course, parts[at].first, parts[at + 1].end);
+                parts[at] = stretch(parts[at].first, parts[at + 1].end);
                 parts.remove(at + 1);
             }
             _ => return parts,
@@ -185,12 +262,10 @@ fn distance(a: &Stretch, b: &Stretch, most: [f64; 2]) -> f64 {
     factors.fold(1.0, f64::max)
 }
 
-/// Pauses of a phase: consecutive steps without a call that returned, more of them than the part of such steps in the phase explains, in
-/// most of which tasks waited.
-fn pauses(course: &Course, phase: &Stretch) -> Vec<Stretch> {
-    let is_empty = |step: &usize| {
-        [&course.reads, &course.writes, &course.syncs].iter().all(|column| column.get(*step) == Some(&0))
-    };
+/// Pauses of a phase: consecutive steps in which nothing went on (no call returned), more of them than the part of such steps in the phase
+/// explains, in most of which tasks waited.
+fn pauses(stretch: &dyn Fn(usize, usize) -> Stretch, all: &[u64], phase: &Stretch) -> Vec<Stretch> {
+    let is_empty = |step: &usize| all.get(*step) == Some(&0);
     let steps: Vec<usize> = (phase.first..phase.end).collect();
     let empty = steps.iter().filter(|step| is_empty(step)).count();
     if empty == steps.len() {
@@ -200,7 +275,7 @@ fn pauses(course: &Course, phase: &Stretch) -> Vec<Stretch> {
     let runs = steps.chunk_by(|a, b| is_empty(a) == is_empty(b)).filter(|run| is_empty(&run[0]));
     let long = runs.filter(|run| share.powi(run.len() as i32) * steps.len() as f64 <= LEVEL);
     let told = long.filter_map(|run| {
-        let pause = stretch(course, run[0], run[run.len() - 1] + 1);
+        let pause = stretch(run[0], run[run.len() - 1] + 1);
         let waited = [pause.io_waited, pause.memory_waited].into_iter().flatten().fold(0.0, f64::max);
         (waited >= WAITED).then_some(pause)
     });
@@ -213,12 +288,13 @@ fn longest_first(mut pauses: Vec<Stretch>) -> Vec<Stretch> {
 }
 
 /// The sums over some steps.
-fn stretch(course: &Course, first: usize, end: usize) -> Stretch {
+fn stretch(course: &Course, moved: &Moved, first: usize, end: usize) -> Stretch {
     let sum = |column: &[u64]| column.get(first..end).map_or(0, |part| part.iter().sum());
     let begin_ns = if first == 0 { 0 } else { course.ends_ns[first - 1] };
     let end_ns = course.ends_ns[end - 1];
     let length = end_ns.saturating_sub(begin_ns).max(1) as f64;
     let part = |column: &[u64]| column.get(first..end).map(|_| (sum(column) as f64 / length).min(1.0));
+    let [reads, read_bytes, writes, written_bytes, syncs] = &moved.counts;
     let busiest = course.devices.iter().max_by_key(|device| sum(&device.busy_ns));
     let busiest = busiest.filter(|device| sum(&device.busy_ns) > 0);
     Stretch {
@@ -226,13 +302,13 @@ fn stretch(course: &Course, first: usize, end: usize) -> Stretch {
         end,
         begin_ns,
         end_ns,
-        reads: sum(&course.reads),
-        read_bytes: sum(&course.read_bytes),
-        writes: sum(&course.writes),
-        written_bytes: sum(&course.written_bytes),
-        syncs: sum(&course.syncs),
-        io_waited: part(&course.io_some_ns),
-        memory_waited: part(&course.memory_some_ns),
+        reads: sum(reads),
+        read_bytes: sum(read_bytes),
+        writes: sum(writes),
+        written_bytes: sum(written_bytes),
+        syncs: sum(syncs),
+        io_waited: part(&moved.stalls[0]),
+        memory_waited: part(&moved.stalls[1]),
         device: busiest.map(|device| (device.name.clone(), (sum(&device.busy_ns) as f64 / length).min(1.0))),
         device_bytes: busiest.map_or([0; 2], |device| [sum(&device.read_bytes), sum(&device.written_bytes)]),
     }
@@ -240,7 +316,7 @@ fn stretch(course: &Course, first: usize, end: usize) -> Stretch {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{CourseStep, DeviceCourse};
+    use iowhy_core::profile::{CourseStep, DeviceCourse, DeviceStep, GroupStep};
 
     use super::*;
 
@@ -255,10 +331,15 @@ mod tests {
                 own: Some([read.div_ceil(4096), read, written.div_ceil(4096), written, 0]),
                 stalls: Some([(waited * STEP_NS as f64) as u64, 0, 0, 0]),
                 memory: None,
-                devices: vec![("vda".to_owned(), [read, written, 1, 1, STEP_NS / 2])],
+                devices: vec![device("vda", false, [1, read, 0, written, 1, 1, STEP_NS / 2])],
+                group: None,
             });
         }
         course
+    }
+
+    fn device<const N: usize>(name: &str, stacked: bool, counts: [u64; N]) -> DeviceStep<N> {
+        DeviceStep { name: name.to_owned(), stacked, counts }
     }
 
     /// Noise about a rate, as a program's steps have.
@@ -275,7 +356,7 @@ mod tests {
         let mut rng = Rng::new(3);
         let reads = noisy(40, 1 << 20, &mut rng).into_iter().map(|bytes| (bytes, 0, 0.1));
         let writes: Vec<_> = noisy(30, 1 << 22, &mut rng).into_iter().map(|bytes| (0, bytes, 0.1)).collect();
-        let found = phases(&course(reads.chain(writes)));
+        let found = phases(&course(reads.chain(writes)), Whose::Program);
         assert_eq!(ends(&found), [40, 70]);
         assert_eq!((found.phases[0].written_bytes, found.phases[1].read_bytes), (0, 0));
         assert_eq!((found.phases[1].begin_ns, found.phases[1].end_ns), (40 * STEP_NS, 70 * STEP_NS));
@@ -288,7 +369,7 @@ mod tests {
         let divided = (0..200)
             .filter(|_| {
                 let mut wild = |_| ((rng.unit() * rng.unit() * 1e7) as u64, 0, 0.0);
-                phases(&course((0..60).map(&mut wild))).phases.len() > 1
+                phases(&course((0..60).map(&mut wild)), Whose::Program).phases.len() > 1
             })
             .count();
         // The level is 1 % for each division tried, before rates are compared.
@@ -301,7 +382,10 @@ mod tests {
         let first = noisy(50, 1_000_000, &mut rng);
         let second = noisy(50, 1_500_000, &mut rng);
         assert_eq!(
-            ends(&phases(&course(first.into_iter().chain(second).map(|bytes| (bytes, 0, 0.0))))),
+            ends(&phases(
+                &course(first.into_iter().chain(second).map(|bytes| (bytes, 0, 0.0))),
+                Whose::Program
+            )),
             [100]
         );
     }
@@ -317,13 +401,13 @@ mod tests {
                 },
             ))
         };
-        let found = phases(&with_pause(0.95, &mut rng));
+        let found = phases(&with_pause(0.95, &mut rng), Whose::Program);
         assert_eq!(found.pauses.len(), 1);
         assert_eq!((found.pauses[0].begin_ns, found.pauses[0].end_ns), (50 * STEP_NS, 54 * STEP_NS));
         assert_eq!(found.pauses[0].device, Some(("vda".to_owned(), 0.5)));
-        assert!(phases(&with_pause(0.0, &mut rng)).pauses.is_empty(), "it computed");
+        assert!(phases(&with_pause(0.0, &mut rng), Whose::Program).pauses.is_empty(), "it computed");
         let slow = course((0..80).map(|n| if n % 8 == 0 { (4096, 0, 0.9) } else { (0, 0, 0.9) }));
-        assert!(phases(&slow).pauses.is_empty(), "seldom calls are no pauses");
+        assert!(phases(&slow, Whose::Program).pauses.is_empty(), "seldom calls are no pauses");
     }
 
     #[test]
@@ -338,7 +422,7 @@ mod tests {
                 }
                 (rng.below(level), rng.below(level * 2), rng.unit())
             }));
-            let found = phases(&made);
+            let found = phases(&made, Whose::Program);
             assert_eq!((found.phases[0].first, found.phases.last().unwrap().end), (0, steps));
             assert!(found.phases.windows(2).all(|pair| pair[0].end == pair[1].first));
             let total: u64 = found.phases.iter().map(|phase| phase.read_bytes).sum();
@@ -346,13 +430,57 @@ mod tests {
         }
     }
 
+    /// A machine whose volume lies on a disk, and a group that reads from it and is held back for a while.
+    fn of_machine() -> Course {
+        let mut course = Course::default();
+        for n in 0..80_u64 {
+            let (bytes, is_paused) = (if n < 40 { 1 << 20 } else { 8 << 20 }, (60..64).contains(&n));
+            let reads = |bytes: u64| [bytes >> 12, bytes, 0, 0, bytes >> 12, 1, 1];
+            let of_group = |name: &str, stacked| {
+                let counts = if is_paused { [0; 4] } else { [9, bytes / 2, 0, 0] };
+                device(name, stacked, counts)
+            };
+            course.push(CourseStep {
+                end_ns: (n + 1) * STEP_NS,
+                stalls: Some([0; 4]),
+                devices: vec![device("dm-0", true, reads(bytes)), device("vda", false, reads(bytes))],
+                group: Some(GroupStep {
+                    path: "a".to_owned(),
+                    stalls: Some([if is_paused { STEP_NS } else { 0 }, 0]),
+                    devices: Some(vec![of_group("dm-0", true), of_group("vda", false)]),
+                }),
+                ..CourseStep::default()
+            });
+        }
+        course
+    }
+
+    #[test]
+    fn devices_and_groups_have_phases_of_their_own_and_no_byte_is_counted_twice() {
+        let course = of_machine();
+        assert_eq!(phases(&course, Whose::Program), Phases::default(), "no program was followed");
+        let devices = phases(&course, Whose::Devices);
+        assert_eq!(ends(&devices), [40, 80]);
+        assert_eq!((devices.phases[0].read_bytes, devices.phases[1].read_bytes), (40 << 20, 320 << 20));
+        assert!(devices.pauses.is_empty(), "others went on");
+        let group = phases(&course, Whose::Group);
+        assert_eq!(group.phases[0].read_bytes, 20 << 20);
+        let pauses: Vec<_> =
+            group.pauses.iter().map(|pause| (pause.first, pause.end, pause.io_waited)).collect();
+        assert_eq!(pauses, [(60, 64, Some(1.0))], "its own tasks waited");
+        let mut alone = course;
+        alone.devices.retain(|device| device.stacked);
+        let stacked = phases(&alone, Whose::Devices);
+        assert_eq!(stacked.phases[0].read_bytes, 40 << 20, "a volume whose disks are not seen");
+    }
+
     #[test]
     fn nothing_is_told_of_a_short_run_or_without_own_counts() {
-        assert_eq!(phases(&course((0..9).map(|_| (1, 1, 0.0)))), Phases::default());
+        assert_eq!(phases(&course((0..9).map(|_| (1, 1, 0.0))), Whose::Program), Phases::default());
         let mut unknown = course((0..50).map(|_| (1, 1, 0.0)));
         unknown.read_bytes = Vec::new();
-        assert_eq!(phases(&unknown), Phases::default());
+        assert_eq!(phases(&unknown, Whose::Program), Phases::default());
         unknown.devices = vec![DeviceCourse::default()];
-        assert_eq!(phases(&unknown), Phases::default());
+        assert_eq!(phases(&unknown, Whose::Program), Phases::default());
     }
 }

@@ -1,6 +1,9 @@
 //! Pressure stall information: `/proc/pressure/*` (Documentation/accounting/psi.rst), and the same files of a control group.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
+
+use crate::reader::Reader;
 
 /// Totals since boot, in nanoseconds. A file that is not there leaves its figures 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,16 +36,22 @@ impl Totals {
 
     fn from_files(path: &dyn Fn(&str) -> std::path::PathBuf) -> Option<Totals> {
         let read = |name: &str| std::fs::read_to_string(path(name)).ok();
-        let io = read("io")?;
-        let (cpu, memory) = (read("cpu").unwrap_or_default(), read("memory").unwrap_or_default());
+        Some(Totals::from_texts(
+            &read("io")?,
+            &read("memory").unwrap_or_default(),
+            &read("cpu").unwrap_or_default(),
+        ))
+    }
+
+    fn from_texts(io: &str, memory: &str, cpu: &str) -> Totals {
         let total = |text: &str, kind| total_ns(text, kind).unwrap_or(0);
-        Some(Totals {
-            cpu_some_ns: total(&cpu, "some"),
-            io_some_ns: total(&io, "some"),
-            io_full_ns: total(&io, "full"),
-            memory_some_ns: total(&memory, "some"),
-            memory_full_ns: total(&memory, "full"),
-        })
+        Totals {
+            cpu_some_ns: total(cpu, "some"),
+            io_some_ns: total(io, "some"),
+            io_full_ns: total(io, "full"),
+            memory_some_ns: total(memory, "some"),
+            memory_full_ns: total(memory, "full"),
+        }
     }
 
     /// What passed since an earlier reading.
@@ -55,6 +64,41 @@ impl Totals {
             memory_some_ns: self.memory_some_ns.saturating_sub(earlier.memory_some_ns),
             memory_full_ns: self.memory_full_ns.saturating_sub(earlier.memory_full_ns),
         }
+    }
+}
+
+/// Pressure files that are held open, to be read again and again.
+#[derive(Debug)]
+pub struct HeldTotals {
+    io: OwnedFd,
+    memory: Option<OwnedFd>,
+    cpu: Option<OwnedFd>,
+}
+
+impl HeldTotals {
+    /// The machine's. `None`: this kernel counts none.
+    pub fn of_machine(reader: &mut Reader) -> Option<HeldTotals> {
+        HeldTotals::open(reader, &|name| Path::new(OF_MACHINE).join(name))
+    }
+
+    /// Those of a control group of version 2.
+    pub fn of_group(reader: &mut Reader, group: &Path) -> Option<HeldTotals> {
+        HeldTotals::open(reader, &|name| group.join(format!("{name}.pressure")))
+    }
+
+    fn open(reader: &mut Reader, path: &dyn Fn(&str) -> std::path::PathBuf) -> Option<HeldTotals> {
+        let mut open = |name: &str| reader.open(format_args!("{}", path(name).display()));
+        Some(HeldTotals { io: open("io")?, memory: open("memory"), cpu: open("cpu") })
+    }
+
+    /// What stands there now. `None`: they cannot be read any more, as of a group that is gone.
+    pub fn read(&self, reader: &mut Reader) -> Option<Totals> {
+        let mut text =
+            |file: &OwnedFd| reader.read_held(file).map(|text| String::from_utf8_lossy(text).into_owned());
+        let io = text(&self.io)?;
+        let mut of = |file: &Option<OwnedFd>| file.as_ref().and_then(&mut text).unwrap_or_default();
+        let (memory, cpu) = (of(&self.memory), of(&self.cpu));
+        Some(Totals::from_texts(&io, &memory, &cpu))
     }
 }
 
@@ -90,5 +134,9 @@ mod tests {
         let passed = after.since(&before);
         assert_eq!(passed.io_some_ns, after.io_some_ns - before.io_some_ns);
         assert_eq!(before.since(&after).io_some_ns, 0);
+        let mut reader = Reader::new();
+        let held = HeldTotals::of_machine(&mut reader).unwrap();
+        let totals = [(); 3].map(|()| held.read(&mut reader).unwrap().cpu_some_ns);
+        assert!(after.cpu_some_ns <= totals[0] && totals.is_sorted(), "{after:?} {totals:?}");
     }
 }

@@ -44,9 +44,14 @@ impl Reader {
     }
 
     /// Reads a held file that the kernel writes in one piece (`stat`, `schedstat`, `stack`, `wchan`, `syscall` of a task)
-    /// from its start. A list, such as `mountinfo`, may come in several pieces: use [`Reader::read`].
+    /// from its start. A list, such as `mountinfo`, may come in several pieces: see [`Reader::read_held_list`].
     pub fn read_held(&mut self, file: &OwnedFd) -> Option<&[u8]> {
         self.read_from(file, true)
+    }
+
+    /// Reads a held file that may come in several pieces, from its start.
+    pub fn read_held_list(&mut self, file: &OwnedFd) -> Option<&[u8]> {
+        self.read_from(file, false)
     }
 
     /// `one_piece`: a read that leaves room in the buffer was the last one, and a second one is saved.
@@ -92,6 +97,7 @@ mod tests {
             let held = reader.open(format_args!("{}", path.display())).unwrap();
             assert_eq!(reader.read_held(&held), Some(&text[..]));
             assert_eq!(reader.read_held(&held), Some(&text[..]));
+            assert_eq!(reader.read_held_list(&held), Some(&text[..]));
         }
         assert_eq!(reader.read(format_args!("{}/none", folder.path().display())), None);
         assert_eq!(reader.read(format_args!("{}", folder.path().display())), None, "a directory");

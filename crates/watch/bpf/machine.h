@@ -29,8 +29,8 @@ enum {
 /* Whoever waits for a request is woken at once by the interrupt that ends it, which walks over all its pages before: no more than that. */
 enum { WAKES_WITHIN_NS = 50000 };
 
-/* States of a task: TASK_UNINTERRUPTIBLE, and TASK_NOLOAD of those that only idle. */
-enum { UNINTERRUPTIBLE = 2, NO_LOAD = 0x400 };
+/* States of a task: TASK_UNINTERRUPTIBLE, TASK_DEAD of one that never runs again, and TASK_NOLOAD of those that only idle. */
+enum { UNINTERRUPTIBLE = 2, DEAD = 0x80, NO_LOAD = 0x400 };
 
 /* A task asleep, or in reclaim. */
 struct wait {
@@ -259,6 +259,29 @@ static inline_always void describe(struct wait *wait, struct task_struct *task, 
 	get_current_comm(wait->task, COMM_BYTES);
 }
 
+/* A wait under this key is none any more, and nobody is to be told. */
+static inline_always void forget_wait(u64 key, u64 now)
+{
+	struct wait *wait = map_lookup(&waits, &key);
+	if (!wait)
+		return;
+	if (wait->since_ns) {
+		wait->since_ns = 0;
+		count_wait(wait, -1, now);
+	}
+	map_delete(&waits, &key);
+}
+
+/* A thread leaves its CPU for the last time: nothing of it stays in the tables. What it did not get out of them before (to take an entry out
+ * may fail) would stay until another thread gets its number. */
+static inline_always void forget_thread(u32 tid, u64 now)
+{
+	if (has_asked && map_lookup(&asked, &tid))
+		map_delete(&asked, &tid);
+	forget_wait(tid, now);
+	forget_wait(tid | 1ULL << 32, now);
+}
+
 /* A CPU goes from the current task to another one. `timed`, known when this is compiled: calls are timed. */
 static inline_always int any_switch(u64 *context, const u32 timed)
 {
@@ -289,10 +312,15 @@ static inline_always int any_switch(u64 *context, const u32 timed)
 	if (!tid)
 		return 0;
 	u64 state = EXISTS(struct task_struct, __state) ? READ(previous, __state) : READ(previous, state);
-	/* TASK_RUNNING is 0. */
-	if (!state) {
+	/* TASK_RUNNING is 0. One that is preempted on its way to sleep (the first argument) is still in its run queue: two CPUs could end
+	 * such a wait at once, whoever wakes it and the one that runs it again. */
+	if (!state || (u8)context[0]) {
 		if (timed)
 			call_makes_room(tid, now);
+		return 0;
+	}
+	if (state & DEAD) {
+		forget_thread(tid, now);
 		return 0;
 	}
 	u32 flags = psi_flags(previous);

@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// `None`: the observer cannot be loaded here, which is told.
 fn watched(limit: Duration) -> Option<MachineProfile> {
-    match watch_machine(limit) {
+    match watch_machine(limit, None) {
         Ok(profile) => Some(profile),
         Err(problem) => {
             println!("skipped: the whole machine cannot be observed here: {problem}");

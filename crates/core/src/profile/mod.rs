@@ -12,7 +12,9 @@ mod sight;
 mod storage;
 
 pub use calls::{Access, CallCount, CallCounts, FileUse, KindUse, SIZE_CLASSES, SampledShare, size_class};
-pub use course::{Course, DeviceCourse, Step as CourseStep};
+pub use course::{
+    Course, DeviceCourse, DeviceStep, GroupCourse, GroupDeviceCourse, GroupStep, Step as CourseStep,
+};
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{
     CallPattern, CompleteRecord, FileIdentity, PatternFile, Step, StepKind, StepTotal, Stretch, buffer_offset,

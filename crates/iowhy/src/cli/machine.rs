@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 
+use crate::shell;
+
 /// How long the machine is watched without `--time`.
 const TIME: Duration = Duration::from_secs(10);
 
@@ -37,6 +39,16 @@ impl MachineArgs {
         [("--all", self.all), ("--cgroup", self.cgroup.is_some()), ("--container", self.container.is_some())]
             .into_iter()
             .find_map(|(name, given)| given.then_some(name))
+    }
+
+    /// The same with its value, as a shell takes it.
+    pub fn subject(&self) -> String {
+        let named = |option: &str, value: &str| format!("{option} {}", shell::quoted(value));
+        match (&self.cgroup, &self.container) {
+            (Some(group), _) => named("--cgroup", &group.to_string_lossy()),
+            (None, Some(container)) => named("--container", container),
+            (None, None) => "--all".to_owned(),
+        }
     }
 
     /// How long.

@@ -108,10 +108,13 @@ pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
         Kind::StripeAdvice => {
             Ok(vec![Known::Advised(Box::new(serde_json::from_value(value).map_err(damaged)?))])
         }
+        Kind::WholeMachine => {
+            Ok(vec![Known::WholeMachine(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
         Kind::SmallFiles => Ok(vec![Known::Tree(Box::new(serde_json::from_value(value).map_err(damaged)?))]),
         _ => Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
-            "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `prove`, `bench`, `sim`, `mrc`, `classic`, `compare`, \
-             `merge`, `tree` and `stripe advise`",
+            "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `--all`, `prove`, `bench`, `sim`, `mrc`, `classic`, \
+             `compare`, `merge`, `tree` and `stripe advise`",
         )),
     }
 }

@@ -13,6 +13,7 @@ pub mod lists;
 pub mod member;
 pub mod merge;
 mod path;
+pub mod phases;
 pub mod prove;
 pub mod rank;
 pub mod replay;

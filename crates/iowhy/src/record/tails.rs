@@ -73,7 +73,7 @@ fn warnings(profile: &TailsProfile) -> Vec<Warning> {
     said(lost.told, "slow calls were lost: the buffer was full");
     said(lost.waits, "waits were not followed: the tables or the buffer for them were full");
     said(lost.requests, "events of block requests were lost: the buffer was full");
-    said(lost.stacks, "sleeps in calls have no stack: the table of stacks was full");
+    said(lost.stacks, "sleeps in calls have no stack: another stack had its place in the table");
     said(lost.pooled, "events are of processes that share an entry of their name: there were too many");
     messages.into_iter().map(|message| Warning { code: "not-seen".to_owned(), message, next: None }).collect()
 }

@@ -4,13 +4,15 @@ use std::path::Path;
 
 use iowhy_core::environment::Environment;
 use iowhy_core::machine::{MachineProfile, Subject};
-use iowhy_core::profile::GroupLimit;
+use iowhy_core::profile::{Course, GroupLimit};
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::machine::{Closure, MachineAccount, Verdict, closure};
+use iowhy_diagnose::phases::Whose;
 use iowhy_linux::control_group::GroupSeen;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::phases::{self, StretchRecord};
 use super::watch::Invocation;
 use super::{Kind, SCHEMA};
 
@@ -43,6 +45,13 @@ pub struct WholeMachineRecord {
     pub closure: Vec<Closure>,
     /// Who waited, and who caused it.
     pub account: MachineAccount,
+    /// Stretches in which devices (of a control group: it, where that is counted) read and wrote at other rates than before, in their order;
+    /// absent where rates never changed. With `--live` of all of the watch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<StretchRecord>,
+    /// Stretches in which no request ended (of a control group: none was made) while tasks waited for I/O or memory, longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<StretchRecord>,
     /// What was seen.
     pub profile: MachineProfile,
 }
@@ -64,6 +73,9 @@ pub struct GroupRecord {
     pub io_some_s: Option<f64>,
     /// Memory stalls (some), in seconds.
     pub memory_some_s: Option<f64>,
+    /// It was removed before the end of the watch: its counters are not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_gone: bool,
 }
 
 impl GroupRecord {
@@ -83,6 +95,7 @@ impl GroupRecord {
             memory_limit_events: seen.memory_limit_events,
             io_some_s: seen.counted.map(|counted| seconds(counted.io_some_ns)),
             memory_some_s: seen.counted.map(|counted| seconds(counted.memory_some_ns)),
+            is_gone: seen.is_gone,
         }
     }
 }
@@ -97,6 +110,7 @@ impl WholeMachineRecord {
         limits: Vec<GroupLimit>,
         invocation: Invocation,
     ) -> WholeMachineRecord {
+        let (phases, pauses) = phases::records(profile.course.as_ref(), whose(profile.course.as_ref()));
         WholeMachineRecord {
             schema: SCHEMA,
             kind: Kind::WholeMachine,
@@ -110,9 +124,29 @@ impl WholeMachineRecord {
             verdict,
             closure: closure(&profile),
             account,
+            phases,
+            pauses,
             profile,
         }
     }
+
+    /// The same with steps of time that are told apart from the account.
+    #[must_use]
+    pub fn with_course(mut self, course: Option<Course>) -> WholeMachineRecord {
+        (self.phases, self.pauses) = phases::records(course.as_ref(), whose(course.as_ref()));
+        self.profile.course = course;
+        self
+    }
+
+    /// Whose reads and writes its phases are.
+    pub fn whose(&self) -> Whose {
+        whose(self.profile.course.as_ref())
+    }
+}
+
+fn whose(course: Option<&Course>) -> Whose {
+    let group = course.and_then(|course| course.group.as_ref());
+    if group.is_some_and(|group| group.devices.is_some()) { Whose::Group } else { Whose::Devices }
 }
 
 fn warnings(profile: &MachineProfile) -> Vec<Warning> {
@@ -126,7 +160,7 @@ fn warnings(profile: &MachineProfile) -> Vec<Warning> {
     said(lost.waits, "waits were not followed: the tables for them were full");
     said(lost.events, "waits were lost: the buffer was full");
     said(lost.requests, "events of block requests were lost: the buffer was full");
-    said(lost.stacks, "waits have no stack: the table of stacks was full");
+    said(lost.stacks, "waits have no stack: another stack had its place in the table");
     said(lost.pooled, "events are of processes that share an entry of their name: there were too many");
     said(lost.owners, "requests were not told apart at their device: causes beyond the first 31 are one");
     said(lost.rows, "waits were put together without stack and device: there were too many kinds");

@@ -14,6 +14,7 @@ use crate::record::stripe_advice::AdviceRecord;
 use crate::record::trace::MrcRecord;
 use crate::record::tree::TreeRecord;
 use crate::record::watch::WatchRecord;
+use crate::record::whole_machine::WholeMachineRecord;
 use crate::screen;
 use iowhy_view::document::{Chapter, Detail, Document};
 
@@ -44,6 +45,8 @@ pub enum Known {
     Advised(Box<AdviceRecord>),
     /// Of `tree`.
     Tree(Box<TreeRecord>),
+    /// Of `--all`, `--cgroup` or `--container`.
+    WholeMachine(Box<WholeMachineRecord>),
 }
 
 /// The report of some records.
@@ -70,5 +73,6 @@ fn chapter(record: &Known) -> Chapter {
         Known::Merged(record) => screen::merge::chapter(record, Detail::Page),
         Known::Advised(record) => screen::stripe::advice(record, Detail::Page),
         Known::Tree(record) => screen::tree::chapter(record, Detail::Page),
+        Known::WholeMachine(record) => screen::whole_machine::chapter(record, Detail::Page),
     }
 }

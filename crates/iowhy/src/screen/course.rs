@@ -1,12 +1,13 @@
-//! What happened over time: phases and pauses in words; on a page, strips of the program and of its machine.
+//! What happened over time: phases and pauses in words; on a page, strips of the program, of the control group and of the machine.
 
-use iowhy_core::profile::Course;
-use iowhy_core::units;
+use iowhy_core::profile::{Course, GroupDeviceCourse};
+use iowhy_core::{text, units};
+use iowhy_diagnose::phases::Whose;
 use iowhy_view::document::{Chart, Part, Section, Table};
 use iowhy_view::svg::strips::{self, Mark, Strip};
 
 use super::figures::{bytes, percent_of, plural, visible};
-use crate::record::watch::StretchRecord;
+use crate::record::phases::StretchRecord;
 
 /// Fewer steps make no picture.
 const MIN_STEPS: usize = 5;
@@ -23,7 +24,11 @@ fn seconds(s: f64) -> String {
 }
 
 /// Phases and pauses, a line each.
-pub(crate) fn lines(phases: &[StretchRecord], pauses: &[StretchRecord]) -> Vec<(String, String)> {
+pub(crate) fn lines(
+    whose: Whose,
+    phases: &[StretchRecord],
+    pauses: &[StretchRecord],
+) -> Vec<(String, String)> {
     let more = |all: usize, most: usize| match all.saturating_sub(most) {
         0 => String::new(),
         more => format!("; {more} more: --json"),
@@ -31,10 +36,16 @@ pub(crate) fn lines(phases: &[StretchRecord], pauses: &[StretchRecord]) -> Vec<(
     let mut lines = Vec::new();
     if !phases.is_empty() {
         let told: Vec<String> = phases.iter().take(MAX_PHASES).map(phase).collect();
-        lines.push(("phases".to_owned(), told.join("; ") + &more(phases.len(), MAX_PHASES)));
+        let who = match whose {
+            Whose::Program => "",
+            Whose::Group => "control group: ",
+            Whose::Devices => "all devices: ",
+        };
+        let told = format!("{who}{}{}", told.join("; "), more(phases.len(), MAX_PHASES));
+        lines.push(("phases".to_owned(), told));
     }
     if !pauses.is_empty() {
-        let told: Vec<String> = pauses.iter().take(MAX_PAUSES).map(pause).collect();
+        let told: Vec<String> = pauses.iter().take(MAX_PAUSES).map(|of| pause(whose, of)).collect();
         lines.push(("pauses".to_owned(), told.join("; ") + &more(pauses.len(), MAX_PAUSES)));
     }
     lines
@@ -58,7 +69,7 @@ fn phase(of: &StretchRecord) -> String {
 }
 
 /// `1.2 s at 6.1 s (some task waited for I/O 98 % of it; vda busy 100 %, 410 MiB written)`
-fn pause(of: &StretchRecord) -> String {
+fn pause(whose: Whose, of: &StretchRecord) -> String {
     let waited = |share: Option<f64>, what: &str| {
         share
             .filter(|share| visible(*share))
@@ -76,17 +87,18 @@ fn pause(of: &StretchRecord) -> String {
             .map(|(n, what)| format!(", {} {what}", bytes(n)));
         about.push(format!("{device} busy {}{}", percent_of(busy), moved.collect::<String>()));
     }
-    format!(
-        "no call returned for {} at {} ({})",
-        seconds(of.length_s()),
-        seconds(of.begin_s),
-        about.join("; ")
-    )
+    let nothing = match whose {
+        Whose::Program => "no call returned",
+        Whose::Group => "the control group made no request",
+        Whose::Devices => "no request ended",
+    };
+    format!("{nothing} for {} at {} ({})", seconds(of.length_s()), seconds(of.begin_s), about.join("; "))
 }
 
 /// The section of a page; empty where there are too few steps.
 pub(crate) fn section(
     course: Option<&Course>,
+    whose: Whose,
     phases: &[StretchRecord],
     pauses: &[StretchRecord],
 ) -> Section {
@@ -104,19 +116,30 @@ pub(crate) fn section(
         })
         .collect();
     let marks: Vec<Mark> =
-        pauses.iter().map(|of| Mark { begin: of.begin_s, end: of.end_s, tip: pause(of) }).collect();
+        pauses.iter().map(|of| Mark { begin: of.begin_s, end: of.end_s, tip: pause(whose, of) }).collect();
     let words = |row: usize, value: f64| (rows[row].words)(value);
     let alt = alt(&ends, phases, pauses);
     let svg = strips::chart(&strips, &ends, &marks, &seconds, &words, &alt);
-    let title = "The program and its machine over time; the figure on the left is that of the upper edge";
-    let chart = Chart { title: title.to_owned(), alt, svg, table: table(course, &rows) };
+    let what = match whose {
+        Whose::Program => "The program and its machine",
+        Whose::Group => "The control group and its machine",
+        Whose::Devices => "The machine",
+    };
+    let title = format!("{what} over time; the figure on the left is that of the upper edge");
+    let chart = Chart { title, alt, svg, table: table(course, &rows) };
     let mut parts = vec![Part::Chart(chart)];
-    let told = lines(phases, pauses);
+    let told = lines(whose, phases, pauses);
     if !told.is_empty() {
         parts.insert(0, Part::Facts(told));
     }
-    let note = "Devices, waits and memory are those of the whole machine, whoever caused them.";
-    parts.push(Part::Note(note.to_owned()));
+    if whose != Whose::Devices {
+        let note = "Devices, waits and memory are those of the whole machine, whoever caused them.";
+        parts.push(Part::Note(note.to_owned()));
+    }
+    if let Some(group) = &course.group {
+        let note = "counted where a request is made, also one that a limit holds back";
+        parts.push(Part::Note(format!("The control group is {}: {note}.", text::visible(&group.path))));
+    }
     Section::new("Over time", parts)
 }
 
@@ -147,7 +170,8 @@ fn rows(course: &Course) -> Vec<Row> {
     };
     let mut rows = Vec::new();
     let mut row = |name: String, values: Vec<f64>, limit: Option<f64>, words: fn(f64) -> String| {
-        if values.iter().any(|value| *value > 0.0) {
+        // A damaged record may have columns of other lengths.
+        if values.len() == lengths.len() && values.iter().any(|value| *value > 0.0) {
             rows.push(Row { name, values, limit, words });
         }
     };
@@ -157,6 +181,17 @@ fn rows(course: &Course) -> Vec<Row> {
     row("program syncs".to_owned(), rate(&course.syncs), None, units::count_rate);
     let share =
         |column: &[u64]| -> Vec<f64> { each(column, 1.0).into_iter().map(|share| share.min(1.0)).collect() };
+    if let Some(group) = &course.group {
+        for device in busiest(group.devices.iter().flatten()) {
+            let name = &device.name;
+            row(format!("group reads {name}"), rate(&device.read_bytes), None, units::rate_bytes);
+            row(format!("group read operations {name}"), rate(&device.reads), None, units::count_rate);
+            row(format!("group writes {name}"), rate(&device.written_bytes), None, units::rate_bytes);
+            row(format!("group write operations {name}"), rate(&device.writes), None, units::count_rate);
+        }
+        row("group waits for I/O".to_owned(), share(&group.io_some_ns), Some(1.0), percent_of);
+        row("group waits for memory".to_owned(), share(&group.memory_some_ns), Some(1.0), percent_of);
+    }
     row("tasks wait for I/O".to_owned(), share(&course.io_some_ns), Some(1.0), percent_of);
     row("tasks wait for memory".to_owned(), share(&course.memory_some_ns), Some(1.0), percent_of);
     row("tasks wait for a CPU".to_owned(), share(&course.cpu_some_ns), Some(1.0), percent_of);
@@ -176,6 +211,17 @@ fn rows(course: &Course) -> Vec<Row> {
     row("memory being written".to_owned(), level(&course.writeback_bytes), None, size);
     row("available memory".to_owned(), level(&course.available_bytes), None, size);
     rows
+}
+
+/// The devices that a group moved most bytes at.
+fn busiest<'a>(devices: impl Iterator<Item = &'a GroupDeviceCourse>) -> Vec<&'a GroupDeviceCourse> {
+    let moved = |device: &GroupDeviceCourse| -> u64 {
+        device.read_bytes.iter().chain(&device.written_bytes).fold(0, |sum, bytes| sum.saturating_add(*bytes))
+    };
+    let mut devices: Vec<_> = devices.collect();
+    devices.sort_by_key(|device| std::cmp::Reverse(moved(device)));
+    devices.truncate(MAX_DEVICES);
+    devices
 }
 
 fn size(value: f64) -> String {
@@ -205,11 +251,15 @@ fn table(course: &Course, rows: &[Row]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::CourseStep;
+    use iowhy_core::profile::{CourseStep, DeviceStep, GroupStep};
 
     use super::*;
 
     const STEP_NS: u64 = 100_000_000;
+
+    fn device<const N: usize>(counts: [u64; N]) -> DeviceStep<N> {
+        DeviceStep { name: "vda".to_owned(), stacked: false, counts }
+    }
 
     fn course() -> Course {
         let mut course = Course::default();
@@ -219,7 +269,12 @@ mod tests {
                 own: Some([1, if n <= 40 { 1 << 20 } else { 0 }, 1, if n > 40 { 2 << 20 } else { 0 }, 0]),
                 stalls: Some([STEP_NS / 4, 0, 0, 0]),
                 memory: Some([n, 0, 1 << 30]),
-                devices: vec![("vda".to_owned(), [1 << 20, 0, 8, 2 * STEP_NS, STEP_NS])],
+                devices: vec![device([8, 1 << 20, 0, 0, 8, 2 * STEP_NS, STEP_NS])],
+                group: Some(GroupStep {
+                    path: "app\u{1b}".to_owned(),
+                    stalls: Some([STEP_NS / 2, 0]),
+                    devices: Some(vec![device([4, 1 << 19, 0, 0])]),
+                }),
             });
         }
         course
@@ -242,6 +297,7 @@ mod tests {
     #[test]
     fn phases_and_pauses_are_sentences() {
         let told = lines(
+            Whose::Program,
             &[stretch(0.0, 2.0), StretchRecord { end_s: 9.0, ..StretchRecord::default() }],
             &[stretch(6.1, 7.3)],
         );
@@ -250,22 +306,49 @@ mod tests {
             told[1].1,
             "no call returned for 1.20 s at 6.10 s (tasks waited for I/O 98 % of it; vda busy 100 %, 410 MiB written)"
         );
-        assert!(lines(&[], &[]).is_empty());
+        assert!(lines(Whose::Program, &[], &[]).is_empty());
         let many = vec![stretch(0.0, 1.0); MAX_PHASES + 2];
-        assert!(lines(&many, &[])[0].1.ends_with("; 2 more: --json"));
+        assert!(lines(Whose::Program, &many, &[])[0].1.ends_with("; 2 more: --json"));
+        for (whose, phase, pause) in [
+            (
+                Whose::Group,
+                "control group: to 2.00 s reads",
+                "the control group made no request for 1.20 s at",
+            ),
+            (Whose::Devices, "all devices: to 2.00 s reads", "no request ended for 1.20 s at 6.10 s"),
+        ] {
+            let told = lines(whose, &[stretch(0.0, 2.0)], &[stretch(6.1, 7.3)]);
+            assert!(told[0].1.starts_with(phase) && told[1].1.starts_with(pause), "{told:?}");
+        }
     }
 
     #[test]
     fn a_page_has_strips_of_what_is_not_always_0_and_a_table_that_is_short() {
-        let section = section(Some(&course()), &[stretch(0.0, 4.0), stretch(4.0, 8.0)], &[stretch(6.1, 7.3)]);
+        let section = section(
+            Some(&course()),
+            Whose::Program,
+            &[stretch(0.0, 4.0), stretch(4.0, 8.0)],
+            &[stretch(6.1, 7.3)],
+        );
         let chart = section
             .parts
             .iter()
             .find_map(|part| if let Part::Chart(chart) = part { Some(chart) } else { None });
         let chart = chart.unwrap();
         assert!(chart.svg.contains("vda requests in flight") && !chart.svg.contains("wait for memory"));
+        assert!(
+            chart.svg.contains("group reads vda") && !chart.svg.contains("group writes"),
+            "{}",
+            chart.svg
+        );
+        let notes: Vec<&String> = section
+            .parts
+            .iter()
+            .filter_map(|part| if let Part::Note(note) = part { Some(note) } else { None })
+            .collect();
+        assert!(notes.iter().any(|note| note.contains("The control group is app\\u{1b}")), "{notes:?}");
         assert!(chart.svg.contains("paused") && chart.alt == "8.00 s: 2 phases, 1 pause", "{}", chart.alt);
         assert!((2..=MAX_ROWS).contains(&chart.table.rows.len()));
-        assert!(super::section(None, &[], &[]).is_empty());
+        assert!(super::section(None, Whose::Program, &[], &[]).is_empty());
     }
 }

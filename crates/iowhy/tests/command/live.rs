@@ -14,7 +14,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::common::{binary, binary_that_listens, finish, is_root, skipped};
+use crate::common::{binary, binary_that_listens, finish, is_root, skipped, text};
+use crate::whole_machine::{Beside, Group};
 
 /// What the alternate screen begins and ends with.
 const ENTER: &str = "\u{1b}[?1049h";
@@ -165,6 +166,27 @@ fn it_ends_itself_when_its_time_is_over() {
 }
 
 #[test]
+fn a_control_group_and_a_container_are_watched_by_themselves() {
+    // As Docker names the group of a container; the identifier is this test's own.
+    let id = format!("{:08x}{:056x}", std::process::id(), 0);
+    let Some(group) = Group::unified(&format!("docker-{id}.scope")) else { return };
+    let script = "while true; do read line < /proc/loadavg; sleep 0.05; done";
+    let (inside, outside) = (group.run(script), Beside::start(Command::new("sh").args(["-c", script])));
+    let [inside_pid, outside_pid] = [&inside, &outside].map(|program| format!("({})", program.pid()));
+    for subject in [["--cgroup", text(&group.0)], ["--container", &id[..12]]] {
+        let Some(mut terminal) = Terminal::start(&subject) else { return };
+        terminal.wait_for(0, &[&inside_pid]);
+        let screen = terminal.text();
+        assert!(screen.contains(&format!("docker-{id}.scope:")), "{screen:?}");
+        assert!(!screen.contains(&outside_pid), "{screen:?}");
+        terminal.press("q");
+        let printed = terminal.ended();
+        // The title is cut to the width.
+        assert!(printed.contains(&id[..12]) && printed.contains("control group"), "{printed}");
+    }
+}
+
+#[test]
 fn without_a_terminal_it_is_refused_with_the_command_that_needs_none() {
     let ran = finish(binary().args(["--all", "--live"]));
     assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""), "{ran:?}");
@@ -172,6 +194,8 @@ fn without_a_terminal_it_is_refused_with_the_command_that_needs_none() {
         ran.stderr.contains("stdout is no terminal") && ran.stderr.contains("sudo iowhy --all"),
         "{ran:?}"
     );
+    let ran = finish(binary().args(["--cgroup", "/a group", "--live"]));
+    assert!(ran.stderr.contains("sudo iowhy --cgroup '/a group' --time 10s"), "{ran:?}");
 }
 
 #[test]

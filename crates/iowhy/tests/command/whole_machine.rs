@@ -9,13 +9,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cases_binary;
-use crate::common::{Loop, MIB, binary, directory, finish, full_file, is_root, skipped, text};
+use crate::common::{Loop, MIB, binary, directory, finish, full_file, iowhy, is_root, skipped, text};
 
 /// A program that runs beside the watch, in a process group that is ended with the test.
-struct Beside(Child);
+pub(crate) struct Beside(Child);
 
 impl Beside {
-    fn start(command: &mut Command) -> Beside {
+    pub(crate) fn start(command: &mut Command) -> Beside {
         use std::os::unix::process::CommandExt;
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Beside(command.spawn().unwrap())
@@ -28,7 +28,7 @@ impl Beside {
         Beside::start(Command::new("sh").args(["-c", script, device, block]))
     }
 
-    fn pid(&self) -> u64 {
+    pub(crate) fn pid(&self) -> u64 {
         u64::from(self.0.id())
     }
 }
@@ -81,6 +81,11 @@ fn part(waiter: &Value, layer: &str) -> f64 {
     parts.map(|part| part["time_ns"].as_f64().unwrap()).sum::<f64>() / waiter["time_ns"].as_f64().unwrap()
 }
 
+/// The sum of a column.
+fn total(of: &Value, column: &str) -> u64 {
+    list(of, column).iter().map(|step| step.as_u64().unwrap()).sum()
+}
+
 /// `loop3` of `/dev/loop3`.
 fn name_of(disk: &Loop) -> &str {
     Path::new(&disk.device).file_name().unwrap().to_str().unwrap()
@@ -130,7 +135,26 @@ impl Group {
         }
         let v1 = Path::new("/sys/fs/cgroup").join(controller);
         let top = if v1.join("cgroup.procs").exists() { v1 } else { PathBuf::from("/sys/fs/cgroup") };
-        let group = top.join(format!("iowhy-test-{name}-{}", std::process::id()));
+        Group::below(&top, &format!("iowhy-test-{name}-{}", std::process::id()))
+    }
+
+    /// One of version 2, with a name of its own.
+    pub(crate) fn unified(name: &str) -> Option<Group> {
+        if !is_root() {
+            skipped("control groups are made by root alone");
+            return None;
+        }
+        let mixed = Path::new("/sys/fs/cgroup/unified");
+        let top = if mixed.join("cgroup.procs").exists() { mixed } else { Path::new("/sys/fs/cgroup") };
+        if !top.join("cgroup.controllers").exists() {
+            skipped("control groups of version 2 are not mounted");
+            return None;
+        }
+        Group::below(top, name)
+    }
+
+    fn below(top: &Path, name: &str) -> Option<Group> {
+        let group = top.join(name);
         match fs::create_dir(&group) {
             Ok(()) => Some(Group(group)),
             Err(error) => {
@@ -151,7 +175,7 @@ impl Group {
         set
     }
 
-    fn run(&self, script: &str) -> Beside {
+    pub(crate) fn run(&self, script: &str) -> Beside {
         let script = format!("echo $$ > {}/cgroup.procs && {script}", self.0.display());
         Beside::start(Command::new("sh").args(["-c", &script]))
     }
@@ -195,6 +219,15 @@ fn a_throttled_reader_is_held_back_before_the_device_and_the_limit_is_named() {
     // Twenty a second in three seconds, each one wait; some more at either end.
     let waits = first["count"].as_u64().unwrap();
     assert!((40..=75).contains(&waits), "{waits}");
+    // Each is an operation of the group, and of 4 KiB.
+    let of_group = &record["profile"]["course"]["group"];
+    let devices = list(of_group, "devices").iter();
+    let Some(device) = devices.clone().find(|device| device["name"] == name_of(&disk)) else {
+        panic!("{of_group:#}")
+    };
+    let (reads, bytes) = (total(device, "reads"), total(device, "read_bytes"));
+    assert!((40..=75).contains(&reads) && bytes == 4096 * reads, "{reads} {bytes}");
+    assert_eq!((total(device, "writes"), device["stacked"].as_bool()), (0, Some(true)), "{device}");
     let named = |limits: &Value| limits.as_array().unwrap().iter().any(|l| l["resource"] == "disk");
     assert!(named(&record["limits"]) && named(&record["group"]["limits"]), "{}", record["group"]);
 }
@@ -238,6 +271,34 @@ fn a_group_that_sleeps_is_idle_and_blames_nobody() {
     drop(sleeper);
     assert_eq!(record["verdict"]["id"], "idle", "{:#}", record["account"]);
     assert!(list(&record["account"], "culprits").is_empty());
+    let devices = &record["profile"]["course"]["group"]["devices"];
+    assert!(devices.as_array().is_none_or(Vec::is_empty), "it asked no device for anything: {devices}");
+}
+
+#[test]
+fn what_the_machine_did_over_time_is_in_the_record_and_on_its_page() {
+    let dir = directory();
+    let file = full_file(dir.path(), "disk", 64 * MIB);
+    let Some(disk) = Loop::over(&file) else { return };
+    let reader = Beside::reader(&disk.device, "4k");
+    let Some(record) = watched(&["--all"]) else { return };
+    drop(reader);
+    let course = &record["profile"]["course"];
+    let steps = list(course, "ends_ns").len();
+    // Ten a second in three seconds, fewer where the machine is late.
+    assert!((5..=31).contains(&steps), "{steps}");
+    assert!(list(course, "reads").is_empty(), "no program is followed: {course}");
+    let device = list(course, "devices").iter().find(|device| device["name"] == name_of(&disk)).unwrap();
+    assert_eq!(list(device, "read_bytes").len(), steps);
+    let (reads, bytes) = (total(device, "reads"), total(device, "read_bytes"));
+    assert!(reads > 0 && bytes == 4096 * reads, "each request has a page: {reads} {bytes}");
+    let path = dir.path().join("all.json");
+    fs::write(&path, record.to_string()).unwrap();
+    let page = iowhy(&["report", text(&path)]).done().stdout;
+    assert!(page.contains("Over time") && page.contains("The machine over time"), "{page}");
+    assert!(page.contains(&format!("{} reads", name_of(&disk))), "{page}");
+    let words = iowhy(&["report", "--markdown", text(&path)]).done().stdout;
+    assert!(words.contains("waits most") && words.contains("tasks wait for I/O"), "{words}");
 }
 
 #[test]
@@ -263,6 +324,9 @@ fn who_waits_for_a_slow_fuse_server_is_told_with_the_server() {
     if record["warnings"].to_string().contains("FUSE") {
         return skipped("this kernel does not tell requests of FUSE");
     }
+    // A program that ends with a file of the mount open asks the server once more, and never sleeps again.
+    let dead = |stack: &&Value| stack.to_string().contains("do_task_dead");
+    assert_eq!(list(&record["profile"], "stacks").iter().find(dead), None, "who has ended waits for nothing");
     let served: Vec<&Value> = waiters(&record, &named(&record, "dd"))
         .into_iter()
         .filter(|waiter| part(waiter, "server") > 0.5)

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a device whose counters stand still (`iostats` off) is not said to have done nothing: it is left out.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use crate::block::counters::{self, DeviceCounters};
@@ -11,6 +12,9 @@ use crate::block::sysfs::{self, Sysfs};
 use crate::choice;
 use crate::control_group::ControlGroups;
 use crate::reader::Reader;
+
+/// Where the counters stand.
+const COUNTERS: &str = "/proc/diskstats";
 
 /// The counters of all block devices at one instant, partitions included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +29,20 @@ impl Snapshot {
     /// The last request's bytes are counted before its waiter wakes, its time just after; read-ahead in flight is
     /// counted when it lands.
     pub fn take(reader: &mut Reader) -> Snapshot {
-        let text = reader.read(format_args!("/proc/diskstats"));
+        Snapshot::of(reader.read(format_args!("{COUNTERS}")))
+    }
+
+    /// The file that is read, to be held open.
+    pub fn open(reader: &mut Reader) -> Option<OwnedFd> {
+        reader.open(format_args!("{COUNTERS}"))
+    }
+
+    /// As [`Snapshot::take`], from the file that [`Snapshot::open`] gave.
+    pub fn read(reader: &mut Reader, file: Option<&OwnedFd>) -> Snapshot {
+        Snapshot::of(file.and_then(|file| reader.read_held_list(file)))
+    }
+
+    fn of(text: Option<&[u8]>) -> Snapshot {
         Snapshot { devices: text.map(|text| parse(&String::from_utf8_lossy(text))) }
     }
 

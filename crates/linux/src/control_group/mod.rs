@@ -2,6 +2,7 @@
 //!
 //! Invariant: a limit counts when the process's group or any group above it, as far as they are visible, sets it.
 
+mod counters;
 pub mod text;
 mod tree;
 mod watch;
@@ -15,6 +16,7 @@ use crate::control_group::text::{
 };
 use crate::mounts::{self, Mount};
 use crate::reader::Reader;
+pub use counters::GroupCounters;
 pub use tree::all;
 pub use watch::{GroupSeen, GroupWatch, limits_of};
 

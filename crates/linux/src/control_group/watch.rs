@@ -6,10 +6,12 @@ use std::path::{Component, Path, PathBuf};
 use iowhy_core::profile::GroupLimit;
 
 use super::ControlGroups;
+use super::counters::GroupCounters;
 use super::text::cpu_throttled_ns;
 use crate::meminfo;
 use crate::mounts;
 use crate::psi::Totals;
+use crate::reader::Reader;
 
 /// A group whose counters were read at the beginning.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub struct GroupSeen {
     pub memory_limit_events: Option<u64>,
     /// Its own pressure figures (version 2).
     pub counted: Option<Totals>,
+    /// It was removed.
+    pub is_gone: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,6 +78,11 @@ impl GroupWatch {
         &self.path
     }
 
+    /// Its counters, to be read again and again. `None`: the kernel counts nothing of it.
+    pub fn counters(&self, reader: &mut Reader) -> Option<GroupCounters> {
+        GroupCounters::open(reader, &self.path, &self.directories)
+    }
+
     /// What the counters say since the last time, or since the beginning. `name` tells the name of a device by its number as text.
     pub fn seen(&mut self, name: &dyn Fn(&str) -> Option<String>) -> GroupSeen {
         let now = Counters::read(&self.directories);
@@ -86,6 +95,7 @@ impl GroupWatch {
             memory_high_events: since(now.high, before.high),
             memory_limit_events: since(now.max, before.max),
             counted: now.psi.zip(before.psi).map(|(now, before)| now.since(&before)),
+            is_gone: !self.directories.iter().any(|group| group.is_dir()),
         }
     }
 }

@@ -2,9 +2,10 @@
 //! when it ends, beside the requests of the block layer; sums per CPU are read. All tables are bounded, and what does not fit is counted.
 //! With timed calls (`tails`) it tells all sleeps inside of those as well.
 
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use aya::maps::{Array, HashMap, MapData, RingBuf, StackTraceMap};
+use aya::maps::{self, Array, MapData, RingBuf, StackTraceMap};
 use aya::util::nr_cpus;
 
 use super::called::Called;
@@ -146,6 +147,8 @@ pub(crate) struct MachineObserver {
     /// What is not seen on this kernel.
     pub(crate) gaps: Vec<String>,
     words: Vec<u64>,
+    /// Numbers of stacks that were given back, and when: the kernel gives them anew.
+    given_back: HashMap<u32, u64>,
 }
 
 impl MachineObserver {
@@ -195,7 +198,7 @@ impl MachineObserver {
             }
         }
         kernel.requests()?;
-        Ok(MachineObserver { kernel, ring, gaps, words: Vec::new() })
+        Ok(MachineObserver { kernel, ring, gaps, words: Vec::new(), given_back: HashMap::new() })
     }
 
     /// Readable when the buffer is half full.
@@ -212,7 +215,10 @@ impl MachineObserver {
             let words = item.chunks_exact(8).filter_map(|b| Some(u64::from_ne_bytes(b.try_into().ok()?)));
             self.words.extend(words);
             drop(item);
-            if let Some(told) = read(&self.words) {
+            if let Some(mut told) = read(&self.words) {
+                if let Report::Ended(ended) = &mut told {
+                    forget_old_stack(&self.given_back, &mut ended.wait);
+                }
                 take(told);
             }
         }
@@ -223,13 +229,15 @@ impl MachineObserver {
     /// # Errors
     /// A map of the observer cannot be read.
     pub(crate) fn under_way(&mut self) -> Result<Vec<Waiting>, String> {
-        let waits: HashMap<_, u64, [u64; WAIT]> = map(&mut self.kernel.object, "waits")?;
+        let waits: maps::HashMap<_, u64, [u64; WAIT]> = map(&mut self.kernel.object, "waits")?;
         // An entry that goes while the table is read may be missed or met twice; its end is told anyhow.
         let read = waits.iter().filter_map(Result::ok);
-        Ok(read
+        let mut under_way: Vec<Waiting> = read
             .filter_map(|(key, of)| Waiting::from_words(key as u32, &of))
             .filter(|wait| wait.since_ns > 0)
-            .collect())
+            .collect();
+        under_way.iter_mut().for_each(|wait| forget_old_stack(&self.given_back, wait));
+        Ok(under_way)
     }
 
     /// Sums of each CPU up to this time.
@@ -259,6 +267,21 @@ impl MachineObserver {
         stacks.get(&id, 0).map_or_else(|_| Vec::new(), |trace| trace.frames().iter().map(|f| f.ip).collect())
     }
 
+    /// Gives the kernel back the stacks whose numbers are not in use: their places are free for others. A wait that had begun by then with such a
+    /// number has no stack: the number may mean another one soon.
+    pub(crate) fn give_back_stacks(&mut self, in_use: &HashSet<u32>) {
+        let Some(map) = self.kernel.object.map_mut("stacks") else { return };
+        let Ok(mut stacks) = StackTraceMap::try_from(map) else { return };
+        // All numbers first: to ask for the one behind a number that is gone begins again.
+        let unused: Vec<u32> =
+            stacks.stack_ids().map_while(Result::ok).filter(|id| !in_use.contains(id)).collect();
+        for id in unused {
+            if stacks.remove(&id).is_ok() {
+                self.given_back.insert(id, monotonic_ns());
+            }
+        }
+    }
+
     /// What did not fit so far.
     pub(crate) fn lost(&mut self) -> KernelLost {
         let of_machine = map::<Array<_, [u64; 3]>>(&mut self.kernel.object, "machine_losses");
@@ -266,6 +289,14 @@ impl MachineObserver {
         let all = map::<Array<_, [u64; 7]>>(&mut self.kernel.object, "losses");
         let requests = all.ok().and_then(|lost| lost.get(&0, 0).ok()).map_or(0, |lost| lost[3]);
         KernelLost { waits, events, requests }
+    }
+}
+
+/// A number of a stack is that of another stack once it was given back.
+fn forget_old_stack(given_back: &HashMap<u32, u64>, wait: &mut Waiting) {
+    let id = u32::try_from(wait.stack).ok();
+    if id.and_then(|id| given_back.get(&id)).is_some_and(|at_ns| wait.since_ns <= *at_ns) {
+        wait.stack = -1;
     }
 }
 
@@ -337,6 +368,49 @@ mod tests {
         assert_eq!(sums(words(1, 900)), (0, 500, 0), "somebody still waits");
         assert_eq!(sums(words(0, 1200)), (300, 200, 0));
         assert_eq!(sums(words(0, 2000)), (0, 500, 0), "it ended after the look");
+    }
+
+    /// Waits of this thread that are over.
+    fn own_waits(observer: &mut MachineObserver) -> Vec<Waiting> {
+        let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let mut waits = Vec::new();
+        observer.take(&mut |report| {
+            if let Report::Ended(ended) = report
+                && ended.wait.tid == own
+            {
+                waits.push(ended.wait);
+            }
+        });
+        waits
+    }
+
+    #[test]
+    fn a_stack_that_was_given_back_is_none_of_older_waits_and_comes_anew() {
+        let mut observer = match MachineObserver::open() {
+            Ok(observer) => observer,
+            Err(why) => {
+                println!("skipped: the whole machine cannot be observed here: {why}");
+                return;
+            }
+        };
+        // Whoever starts a program sleeps until that has begun (vfork).
+        let wait = || assert!(std::process::Command::new("true").status().unwrap().success());
+        let is_known = |wait: &Waiting| wait.stack >= 0;
+        let mut told_anew = false;
+        for _ in 0..50 {
+            wait();
+            let before = own_waits(&mut observer).into_iter().find(is_known);
+            wait();
+            observer.give_back_stacks(&HashSet::new());
+            assert!(!own_waits(&mut observer).iter().any(is_known), "it may be another one by now");
+            wait();
+            let after = own_waits(&mut observer).into_iter().find(is_known);
+            // Another program's stack may have this place for a while.
+            if let (Some(_), Some(after)) = (before, after) {
+                told_anew |= !observer.stack(after.stack.cast_unsigned()).is_empty();
+            }
+        }
+        assert!(told_anew);
     }
 
     #[test]

@@ -15,29 +15,34 @@ use std::time::Duration;
 
 use iowhy_core::machine::{MachineProfile, Stalls};
 use iowhy_core::problem::Problem;
+use iowhy_core::profile::Course;
 use iowhy_linux::clock::{monotonic_ns, process_cpu_ns};
+use iowhy_linux::control_group::GroupWatch;
 use iowhy_linux::process::usable;
 use iowhy_linux::psi::Totals;
+use iowhy_linux::reader::Reader;
 use iowhy_linux::signals::Signals;
 
+use crate::course::CourseReader;
 use crate::in_kernel::{MachineObserver, may_load};
 use period::Collector;
 use turn::{Names, PERIOD_NS, TURN_NS, turn};
 
 pub use calls::{Condition, watch_calls};
 
-/// Watches the machine for so long, or until somebody interrupts.
+/// Watches the machine for so long, or until somebody interrupts. `group`: a control group whose counters go into the steps of time.
 ///
 /// # Errors
 /// Those of [`MachineWatch::begin`], or the observer cannot be read.
-pub fn watch_machine(limit: Duration) -> Result<MachineProfile, Problem> {
-    let mut watch = MachineWatch::begin()?;
+pub fn watch_machine(limit: Duration, group: Option<&GroupWatch>) -> Result<MachineProfile, Problem> {
+    let mut watch = MachineWatch::begin(group)?;
     let end_ns = watch.begin_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
     let mut interrupted = false;
     while !interrupted && monotonic_ns() < end_ns {
         interrupted = watch.turn(None, end_ns)?;
     }
-    Ok(MachineProfile { interrupted, ..watch.take_interval()? })
+    let profile = watch.take_interval()?;
+    Ok(MachineProfile { interrupted, course: watch.finish(), ..profile })
 }
 
 /// A watch of the machine under way. Dropped, nothing is observed any more.
@@ -52,6 +57,8 @@ pub struct MachineWatch {
     psi: [Option<Totals>; 2],
     /// Our own CPU time when the interval began.
     own_cpu_ns: u64,
+    course: CourseReader,
+    reader: Reader,
 }
 
 impl MachineWatch {
@@ -59,7 +66,7 @@ impl MachineWatch {
     ///
     /// # Errors
     /// The observer may not be loaded, or the kernel refuses it; with the fix.
-    pub fn begin() -> Result<MachineWatch, Problem> {
+    pub fn begin(group: Option<&GroupWatch>) -> Result<MachineWatch, Problem> {
         usable()?;
         let refused = |why: String| {
             Problem::refused(format!("cannot observe the whole machine: {why}"))
@@ -72,6 +79,8 @@ impl MachineWatch {
         let psi = [Totals::of_machine(); 2];
         let begin_ns = monotonic_ns();
         let collector = Collector::new(begin_ns, &mut observer).map_err(unreadable)?;
+        let mut reader = Reader::new();
+        let counters = group.and_then(|group| group.counters(&mut reader));
         Ok(MachineWatch {
             observer,
             collector,
@@ -81,6 +90,8 @@ impl MachineWatch {
             period_ends_ns: begin_ns + PERIOD_NS,
             psi,
             own_cpu_ns,
+            course: CourseReader::begin(begin_ns, counters, &mut reader),
+            reader,
         })
     }
 
@@ -99,7 +110,11 @@ impl MachineWatch {
         if now_ns >= self.period_ends_ns || self.collector.is_full() {
             self.close_period()?;
         }
-        let until_ns = until_ns.min(self.period_ends_ns).min(now_ns + TURN_NS);
+        if now_ns >= self.course.deadline_ns() {
+            self.course.step(now_ns, None, &mut self.reader);
+            self.collector.mark(&mut self.observer).map_err(unreadable)?;
+        }
+        let until_ns = until_ns.min(self.period_ends_ns).min(self.course.deadline_ns()).min(now_ns + TURN_NS);
         let interrupted = turn(&mut self.observer, self.signals.as_ref(), input, until_ns);
         self.collector.take(&mut self.observer);
         Ok(interrupted)
@@ -123,6 +138,11 @@ impl MachineWatch {
         let own_cpu_ns = process_cpu_ns();
         profile.cost.own_cpu_ns = own_cpu_ns - std::mem::replace(&mut self.own_cpu_ns, own_cpu_ns);
         Ok(profile)
+    }
+
+    /// Ends the watch. Gives what happened in steps of time, from its beginning on; `None`: it ended within the first step.
+    pub fn finish(mut self) -> Option<Course> {
+        self.course.finish(monotonic_ns(), None, &mut self.reader)
     }
 
     fn close_period(&mut self) -> Result<(), Problem> {

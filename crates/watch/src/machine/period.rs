@@ -66,6 +66,8 @@ pub(super) struct Collector {
     pub(super) subjects: Subjects,
     devices: Devices,
     pending: Vec<(u64, Event)>,
+    /// When the kernel's pressure figures were read in this period, with the sums of each CPU.
+    marks: Vec<(u64, Vec<CpuTimes>)>,
     rows: Vec<Wait>,
     by_row: HashMap<Row, usize>,
     causes: HashMap<usize, HashMap<u32, f64>>,
@@ -95,6 +97,7 @@ impl Collector {
             subjects,
             devices: Devices::default(),
             pending: Vec::new(),
+            marks: Vec::new(),
             rows: Vec::new(),
             by_row: HashMap::new(),
             causes: HashMap::new(),
@@ -139,24 +142,50 @@ impl Collector {
         let under_way = self.still_waiting(observer.under_way()?);
         self.take(observer);
         let named: HashSet<Key> = under_way.iter().map(key).collect();
-        let (mut events, later) = self.sorted_until(now_ns, under_way);
+        let (events, later) = self.sorted_until(now_ns, under_way);
         self.pending = later;
-        for (at_ns, event) in events.drain(..) {
-            self.event(at_ns, event);
+        self.settle_events(events, now_ns, times, &named);
+        Ok(())
+    }
+
+    /// Somebody reads the kernel's pressure figures now: from here on it weighs CPUs anew.
+    pub(super) fn mark(&mut self, observer: &mut MachineObserver) -> Result<(), String> {
+        let now_ns = monotonic_ns();
+        self.marks.push((now_ns, observer.times(now_ns)?));
+        Ok(())
+    }
+
+    /// Settles these events up to the end of a period, each stretch between two marks with its own weights.
+    fn settle_events(&mut self, events: Events, now_ns: u64, times: Vec<CpuTimes>, named: &HashSet<Key>) {
+        let mut events = events.into_iter().peekable();
+        let mut take_until = |collector: &mut Collector, end_ns: u64| {
+            while let Some((at_ns, event)) = events.next_if(|(at_ns, _)| *at_ns <= end_ns) {
+                collector.event(at_ns, event);
+            }
+        };
+        for (mark_ns, times) in std::mem::take(&mut self.marks) {
+            take_until(self, mark_ns);
+            self.settle_until(mark_ns, times);
         }
-        self.end_missing(now_ns, &named);
+        take_until(self, now_ns);
+        self.end_missing(now_ns, named);
+        self.settle_until(now_ns, times);
+    }
+
+    fn settle_until(&mut self, now_ns: u64, times: Vec<CpuTimes>) {
         let weights = weights(&self.times, &times, now_ns.saturating_sub(self.settled_ns));
         self.settle(now_ns, &weights);
         self.add_idle(&times, &weights);
         self.times = times;
         self.settled_ns = now_ns;
-        Ok(())
     }
 
     /// As [`Collector::close_period`], and hands the second to the slow calls. `calls`: of the operation, since the last time.
     pub(super) fn close_second(&mut self, observer: &mut MachineObserver, calls: u64) -> Result<(), String> {
         let began_ns = self.settled_ns;
         self.close_period(observer)?;
+        let stacks = self.stacks_in_use(&observer.under_way()?);
+        observer.give_back_stacks(&stacks);
         let length_ns = self.settled_ns.saturating_sub(began_ns);
         let devices = self.devices.second();
         if let Some(slow) = &mut self.slow {
@@ -407,9 +436,12 @@ impl Collector {
     }
 
     /// The interval that ends with the last period, stacks still the kernel's numbers; the next one begins. A wait under way has its part in
-    /// each, so that intervals sum to the whole.
+    /// each, so that intervals sum to the whole. Stacks of other waits than those are given back: a watch may last for days.
     pub(super) fn take_interval(&mut self, observer: &mut MachineObserver) -> Result<MachineProfile, String> {
-        self.add_under_way(observer.under_way()?);
+        let under_way = observer.under_way()?;
+        let stacks = self.stacks_in_use(&under_way);
+        self.add_under_way(under_way);
+        observer.give_back_stacks(&stacks);
         self.subjects.add_times();
         self.subjects.look_again();
         let (kernel, (waits, begin_ns)) = (observer.lost(), observer.cost());
@@ -441,6 +473,19 @@ impl Collector {
         };
         self.begin_interval();
         Ok(profile)
+    }
+
+    /// The kernel's numbers of stacks that are still referred to.
+    pub(super) fn stacks_in_use(&self, under_way: &[Waiting]) -> HashSet<u32> {
+        let number = |wait: &Waiting| u32::try_from(wait.stack).ok();
+        let mut stacks: HashSet<u32> = self.rows.iter().filter_map(|row| row.stack).collect();
+        stacks.extend(under_way.iter().filter_map(number));
+        stacks.extend(self.pending.iter().filter_map(|(_, event)| match event {
+            Event::Begin(wait) | Event::End(Ended { wait, .. }) => number(wait),
+            Event::Request(_) | Event::Called(_) => None,
+        }));
+        stacks.extend(self.slow.iter().flat_map(Slow::stacks));
+        stacks
     }
 
     /// Waits under way: what they have taken so far, on the device where the thread itself has a request.

@@ -15,6 +15,35 @@ fn a_cpu_that_nobody_uses_has_no_weight() {
     assert_eq!(weights(&before, &[times(110), times(100), times(105)], 100), [0.0; 3]);
 }
 
+#[test]
+fn each_reading_of_the_pressure_begins_new_weights() {
+    let stall = |marks: &[(u64, Vec<CpuTimes>)]| {
+        let mut collector = Collector::with(0, vec![CpuTimes::default(); 2], Subjects::default());
+        collector.marks = marks.to_vec();
+        let wait = waiting(READER, 0, IO);
+        let end = Ended {
+            wait: wait.clone(),
+            at_ns: 100,
+            on_cpu: 0,
+            waker: (0, 0),
+            waker_name: String::new(),
+            waker_is_kernel: true,
+            device: None,
+        };
+        let events = vec![(0, Event::Begin(wait)), (100, Event::End(end))];
+        collector.settle_events(events, 200, unused([100, 100]), &HashSet::new());
+        collector.computed.io_some_ns
+    };
+    // CPU 0 stalls while CPU 1 does nothing, then the other way round, without a stall.
+    assert_eq!(stall(&[(100, unused([0, 100]))]), 100.0);
+    assert_eq!(stall(&[]), 50.0);
+}
+
+/// Sums of two CPUs that nobody used for so long.
+fn unused(ns: [u64; 2]) -> Vec<CpuTimes> {
+    ns.map(|unused_ns| CpuTimes { unused_ns, ..CpuTimes::default() }).to_vec()
+}
+
 fn collector() -> Collector {
     Collector::with(0, vec![CpuTimes::default()], Subjects::default())
 }
@@ -100,6 +129,38 @@ fn a_wait_of_a_thread_that_is_gone_is_over_whatever_the_kernel_names() {
     let own = Waiting { pid: std::process::id(), ..waiting(std::process::id(), 100, IO) };
     let all = vec![own.clone(), waiting(READER, 100, IO), waiting(READER, 250, IO)];
     assert_eq!(collector.still_waiting(all), [own, waiting(READER, 250, IO)], "the last may be new");
+}
+
+#[test]
+fn stacks_of_a_long_watch_fit_a_small_table() {
+    const PLACES: usize = 8;
+    const STACKS: u64 = 3;
+    let mut collector = collector();
+    // The kernel's table: which stack is at each place.
+    let mut table: [Option<u64>; PLACES] = [None; PLACES];
+    let long = Waiting { stack: 0, ..waiting(JOURNAL, 1, IO) };
+    table[0] = Some(u64::MAX);
+    collector.event(1, Event::Begin(long.clone()));
+    for interval in 1..=100_u64 {
+        for n in 0..STACKS {
+            // A stack that was never met before.
+            let place = table.iter().position(Option::is_none).expect("there is room");
+            table[place] = Some(interval * STACKS + n);
+            let since_ns = interval * 1000 + n * 100;
+            let wait = Waiting { stack: place as i32, ..waiting(READER, since_ns, IO) };
+            waits(&mut collector, &wait, since_ns + 50, 0, None);
+        }
+        let in_use = collector.stacks_in_use(std::slice::from_ref(&long));
+        let (rows, ..) = take(&mut collector, (interval + 1) * 1000, std::slice::from_ref(&long));
+        for (place, stack) in (0..).zip(&mut table) {
+            if !in_use.contains(&place) {
+                *stack = None;
+            }
+        }
+        assert_eq!(rows.len() as u64, STACKS + 1, "{rows:?}");
+        assert!(rows.iter().all(|row| table[row.stack.unwrap() as usize].is_some()), "it can be named");
+        assert_eq!(table[0], Some(u64::MAX), "a wait under way keeps its stack");
+    }
 }
 
 const OTHER: u32 = 40;

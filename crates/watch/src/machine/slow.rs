@@ -240,6 +240,17 @@ impl Slow {
         });
     }
 
+    /// The kernel's numbers of stacks that are kept: of calls, of sleeps of calls under way, of threads that calls may wait for.
+    pub(super) fn stacks(&self) -> impl Iterator<Item = u32> + '_ {
+        let calls = self.events.iter().chain(&self.slowest).flat_map(|kept| &kept.call.waits);
+        let sleeps = calls.chain(self.threads.values().flat_map(|asleep| &asleep.waits));
+        let of_sleeps = sleeps.flat_map(|wait| {
+            wait.helper.iter().map(|helped| helped.stack).chain(std::iter::once(wait.stack))
+        });
+        let of_helpers = self.helpers.values().flatten().map(|helped| helped.wait.stack);
+        of_sleeps.chain(of_helpers).flatten()
+    }
+
     /// Whether all events that are wanted are there, with the seconds around them.
     pub(super) fn is_complete(&self) -> bool {
         self.events.len() >= self.wanted && self.waiting.is_empty()

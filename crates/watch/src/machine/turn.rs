@@ -1,6 +1,5 @@
 //! What every watch of the machine does: waits for events, and asks the kernel for the names of its functions.
 
-use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -11,7 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::in_kernel::{MachineObserver, Namer};
 use crate::symbols::Symbols;
 
-/// PSI weighs CPUs by their use in each of its periods, which end when somebody reads it: this is how often we do.
+/// What was told is added up so often. PSI weighs CPUs by their use in each of its own periods, which end when somebody reads it: at the ends of
+/// ours, and where the steps of time are read.
 pub(super) const PERIOD_NS: u64 = 1_000_000_000;
 /// Events are taken at least so often.
 pub(super) const TURN_NS: u64 = 50_000_000;
@@ -34,10 +34,9 @@ pub(super) fn turn(
     signals.is_some_and(|signals| signals.next().is_some())
 }
 
-/// Stacks of the kernel by its numbers for them, each asked for once.
+/// Functions by their addresses in the kernel, each asked for once.
 pub(super) struct Names {
     symbols: Symbols,
-    known: HashMap<u32, Vec<String>>,
 }
 
 impl Names {
@@ -46,7 +45,7 @@ impl Names {
         if let Some(namer) = Namer::open() {
             symbols.ask_kernel(namer);
         }
-        Names { symbols, known: HashMap::new() }
+        Names { symbols }
     }
 
     /// The functions of these stacks, each stack once, and where the stack with a number of the kernel stands among them.
@@ -62,11 +61,8 @@ impl Names {
     }
 
     fn stack(&mut self, number: u32, observer: &mut MachineObserver) -> Vec<String> {
-        let Names { symbols, known } = self;
-        let ask = || {
-            let ids: Vec<_> = observer.stack(number).into_iter().map(|at| symbols.kernel(at)).collect();
-            ids.into_iter().map(|id| symbols.frame(id).into_owned()).collect()
-        };
-        known.entry(number).or_insert_with(ask).clone()
+        // The kernel may give a number anew: what it stands for is not remembered.
+        let ids: Vec<_> = observer.stack(number).into_iter().map(|at| self.symbols.kernel(at)).collect();
+        ids.into_iter().map(|id| self.symbols.frame(id).into_owned()).collect()
     }
 }

@@ -393,7 +393,7 @@ impl<'a> EventLoop<'a> {
             counting.record(observer, now, self.command, calls, seed);
         }
         self.round_ns = now;
-        self.course = (!self.own).then(|| CourseReader::begin(now, &mut self.state.reader));
+        self.course = (!self.own).then(|| CourseReader::of_program(now, self.root, &mut self.state.reader));
     }
 
     /// The command executes its program since a moment ago: what it ran for until now is not the program's.

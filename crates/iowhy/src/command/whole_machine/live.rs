@@ -19,7 +19,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Watches until somebody leaves, or for so long. Gives the account that was shown last.
 pub(super) fn watch(accounts: Accounts, limit: Option<Duration>) -> Result<WholeMachineRecord, Problem> {
-    let watch = MachineWatch::begin()?;
+    let watch = MachineWatch::begin(accounts.group.as_ref())?;
     if !watch.hears_signals() {
         return Err(Problem::failed("signals cannot be heard, so that the terminal would not be set back")
             .hint("`sudo iowhy --all --time 10s` needs no terminal"));
@@ -42,10 +42,10 @@ pub(super) fn watch(accounts: Accounts, limit: Option<Duration>) -> Result<Whole
 }
 
 /// The refusal where it cannot be drawn.
-pub(super) fn refuse_without_terminal(option: &str) -> Result<(), Problem> {
+pub(super) fn refuse_without_terminal(subject: &str) -> Result<(), Problem> {
     is_possible().map_err(|why| {
-        Problem::refused(format!("`{option} --live` draws on a terminal, and {why}")).hint(format!(
-            "`sudo iowhy {option} --time 10s` prints one account as text; `--json FILE` for programs"
+        Problem::refused(format!("`{subject} --live` draws on a terminal, and {why}")).hint(format!(
+            "`sudo iowhy {subject} --time 10s` prints one account as text; `--json FILE` for programs"
         ))
     })
 }
@@ -132,6 +132,6 @@ impl Live {
             }
         };
         let watched_ns = Some(monotonic_ns().saturating_sub(self.begin_ns));
-        Ok(WholeMachineRecord { watched_ns, ..record })
+        Ok(WholeMachineRecord { watched_ns, ..record }.with_course(self.watch.finish()))
     }
 }

@@ -31,12 +31,13 @@ pub fn run(args: &MachineArgs, path: &PathArgs, options: &OutputArgs) -> Result<
     let name = args.given().unwrap_or("--all");
     let others = PathArgs { time: None, ..path.clone() };
     if let Some(other) = others.first_given() {
+        let subject = args.subject();
         return Err(Problem::refused(format!("{other} has no meaning with `{name}`")).hint(format!(
-            "`sudo iowhy {name} --time 10s` watches the whole machine; `iowhy [OPTIONS] PATH` measures a path"
+            "`sudo iowhy {subject} --time 10s` watches the machine; `iowhy [OPTIONS] PATH` measures a path"
         )));
     }
     if args.live {
-        live::refuse_without_terminal(name)?;
+        live::refuse_without_terminal(&args.subject())?;
     }
     let container = args.container.as_deref().map(container::group).transpose()?;
     let group = args.cgroup.as_deref().or(container.as_deref()).map(group).transpose()?;
@@ -48,7 +49,7 @@ pub fn run(args: &MachineArgs, path: &PathArgs, options: &OutputArgs) -> Result<
         let limit = args.time(path.time);
         let profile = {
             let _countdown = Countdown::start(Some(limit), "watching the whole machine", outputs.quiet());
-            watch_machine(limit)?
+            watch_machine(limit, accounts.group.as_ref())?
         };
         accounts.record(profile)
     };

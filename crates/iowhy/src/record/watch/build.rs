@@ -11,17 +11,17 @@ use iowhy_core::units;
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::account::{Account, Entry, OperationTime, Site, Sleep, Sum, WallClock};
 use iowhy_diagnose::classify::{Operation, Wait};
+use iowhy_diagnose::phases::Whose;
 
 use super::commands;
 use super::interval::{Basis, Measured};
 use super::io::io;
-use super::phases;
 use super::{
     CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord, WatchRecord,
 };
 use crate::analyzer::{Analyzer, Explained};
 use crate::record::rank::RankRecord;
-use crate::record::{Kind, SCHEMA};
+use crate::record::{Kind, SCHEMA, phases};
 
 /// What the command knows beside the profile.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ pub fn record(
     let unexplained = account.layers.get(Layer::Unexplained).total_ns();
     let mut environment = invocation.environment;
     add_device(&mut environment, &profile);
-    let (phases, pauses) = phases::records(&profile);
+    let (phases, pauses) = phases::records(profile.course.as_ref(), Whose::Program);
     WatchRecord {
         schema: SCHEMA,
         kind: Kind::WatchedProgram,

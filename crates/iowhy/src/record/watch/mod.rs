@@ -7,14 +7,12 @@ mod build;
 mod commands;
 mod interval;
 mod io;
-mod phases;
 #[cfg(test)]
 pub(crate) mod synthetic;
 #[cfg(test)]
 mod tests;
 
 pub use build::{Invocation, record};
-pub use phases::StretchRecord;
 
 use iowhy_core::environment::Environment;
 use iowhy_core::finding::Finding;
@@ -23,6 +21,7 @@ use iowhy_core::profile::{DeviceUse, End, FileUse, Limitation, Profile, Tier};
 use iowhy_core::warning::Warning;
 
 use crate::record::Kind;
+use crate::record::phases::StretchRecord;
 use crate::record::prove::Proof;
 use crate::record::rank::RankRecord;
 use schemars::JsonSchema;

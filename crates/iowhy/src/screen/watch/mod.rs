@@ -14,6 +14,7 @@ mod usage;
 use iowhy_core::layer::{Layer, Ledger};
 use iowhy_core::units::{self, Bytes};
 use iowhy_diagnose::classify::Operation;
+use iowhy_diagnose::phases::Whose;
 use iowhy_view::document::{Chapter, Detail, Part, Section, Split};
 use iowhy_view::piece::Piece;
 
@@ -38,9 +39,9 @@ pub fn chapter(record: &WatchRecord, detail: Detail) -> Chapter {
     sections.push(Section::quiet("Bytes and calls", usage::parts(record)));
     if page {
         let course = record.profile.course.as_ref();
-        sections.push(course::section(course, &record.phases, &record.pauses));
+        sections.push(course::section(course, Whose::Program, &record.phases, &record.pauses));
     } else {
-        let told = course::lines(&record.phases, &record.pauses);
+        let told = course::lines(Whose::Program, &record.phases, &record.pauses);
         sections.push(Section::quiet(
             "Over time",
             (!told.is_empty()).then_some(Part::Facts(told)).into_iter().collect(),

@@ -2,6 +2,7 @@
 
 use iowhy_core::environment::Environment;
 use iowhy_core::machine::{Caused, Device, DeviceUser, MachineProfile, Stalls, Subject, Wait};
+use iowhy_core::profile::{Course, CourseStep, DeviceStep};
 use iowhy_diagnose::classify::Classifier;
 use iowhy_diagnose::machine::{account, verdict};
 
@@ -103,14 +104,39 @@ pub(crate) fn record(profile: MachineProfile) -> WholeMachineRecord {
     )
 }
 
+/// The backup begins after four seconds, and stands still once.
+fn course() -> Course {
+    let mut course = Course::default();
+    for n in 1..=100_u64 {
+        let (requests, bytes) = match n {
+            1..=40 => (400 + n % 7, 12 << 20),
+            61..=63 => (0, 0),
+            _ => (600 + n % 5, 80 << 20),
+        };
+        let waited_ns = if requests == 0 { 97_000_000 } else { 70_000_000 };
+        course.push(CourseStep {
+            end_ns: n * SECOND / 10,
+            stalls: Some([waited_ns, 60_000_000, 0, 3_000_000]),
+            devices: vec![DeviceStep {
+                name: "nvme0n1".to_owned(),
+                stacked: false,
+                counts: [requests, bytes, 0, 0, requests, requests * 5_000_000, 98_000_000],
+            }],
+            ..CourseStep::default()
+        });
+    }
+    course
+}
+
 pub(crate) fn busy() -> WholeMachineRecord {
-    record(profile(vec![
+    let busy = record(profile(vec![
         wait(1, 0, 6.1, &[(0, 4.9), (2, 0.4)]),
         wait(1, 1, 2.4, &[(0, 2.0)]),
         wait(0, 0, 3.2, &[(1, 0.3)]),
         wait(3, 0, 0.2, &[(0, 0.2)]),
         wait(4, 0, 0.1, &[]),
-    ]))
+    ]));
+    busy.with_course(Some(course()))
 }
 
 /// Nobody waits, and the device does nothing.

@@ -11,7 +11,7 @@ use iowhy_diagnose::machine::{Closure, Part as Share};
 use iowhy_view::document::{Chapter, Detail, Part, Section, Table};
 
 use super::figures::{percent_of, plural};
-use super::heading;
+use super::{course, heading};
 use crate::record::whole_machine::{GroupRecord, WholeMachineRecord};
 
 /// Rows on a screen, and on a page.
@@ -36,6 +36,7 @@ pub fn chapter(record: &WholeMachineRecord, detail: Detail) -> Chapter {
     ];
     sections.extend(tables.into_iter().filter_map(|(title, table)| section(title, table)));
     sections.push(pressure(record));
+    sections.push(over_time(record, detail));
     sections.push(Section::new("next", words::next(record)));
     if detail.is_page() && !record.warnings.is_empty() {
         let list = record.warnings.iter().map(|warning| warning.message.clone()).collect();
@@ -89,6 +90,16 @@ fn pressure(record: &WholeMachineRecord) -> Section {
     Section::quiet("pressure", parts)
 }
 
+/// Phases and pauses; on a page with strips. With `--live` they are of the whole watch.
+fn over_time(record: &WholeMachineRecord, detail: Detail) -> Section {
+    let (whose, WholeMachineRecord { phases, pauses, .. }) = (record.whose(), record);
+    if detail.is_page() {
+        return course::section(record.profile.course.as_ref(), whose, phases, pauses);
+    }
+    let told = course::lines(whose, phases, pauses);
+    Section::quiet("over time", (!told.is_empty()).then_some(Part::Facts(told)).into_iter().collect())
+}
+
 /// The limits of a control group, and what its counters say.
 fn group(record: &WholeMachineRecord) -> Option<Section> {
     let lines = group_lines(record.group.as_ref()?);
@@ -97,6 +108,9 @@ fn group(record: &WholeMachineRecord) -> Option<Section> {
 
 /// The same, a line each.
 pub(crate) fn group_lines(group: &GroupRecord) -> Vec<String> {
+    if group.is_gone {
+        return vec!["it was removed before the end: its limits and counters are not known".to_owned()];
+    }
     let mut lines: Vec<String> = group.limits.iter().map(|limit| limit.words.clone()).collect();
     if let Some(s) = group.cpu_throttled_s.filter(|s| *s > 0.0) {
         lines.push(format!("held back by its CPU limit for {}", seconds(s * 1e9)));

@@ -33,6 +33,20 @@ fn a_screen_has_at_most_40_lines_and_fits_the_width() {
 }
 
 #[test]
+fn what_happened_over_time_is_told_in_lines_and_drawn_on_a_page() {
+    let record = busy();
+    let text = plain(&record, 120);
+    assert!(text.contains("all devices: to 4.00 s reads 120 MiB/s; to 10.0 s reads 760 MiB/s"), "{text}");
+    assert!(
+        text.contains("no request ended for 300 ms at 6.00 s (tasks waited for I/O 97 % of it"),
+        "{text}"
+    );
+    let over_time = chapter(&record, Detail::Page).sections.into_iter().find(|s| s.title == "Over time");
+    let is_chart = |part: &Part| matches!(part, Part::Chart(_));
+    assert!(over_time.is_some_and(|section| section.parts.iter().any(is_chart)));
+}
+
+#[test]
 fn an_idle_machine_blames_nobody() {
     let text = plain(&idle(), 100);
     assert!(text.contains("Idle: no process waited"), "{text}");
@@ -111,6 +125,8 @@ fn a_memory_limit_is_named_only_where_the_group_has_reached_it() {
     assert!(words::verdict(&record).ends_with("`memory`"), "{}", words::verdict(&record));
     record.group = Some(group(3));
     assert!(words::verdict(&record).ends_with("`memory`: its own"), "{}", words::verdict(&record));
+    let gone = GroupRecord { path: "a/b".to_owned(), is_gone: true, ..GroupRecord::default() };
+    assert!(group_lines(&gone).concat().contains("it was removed"), "no limit is not known to be none");
 }
 
 #[test]

@@ -1,28 +1,29 @@
-//! Phases and pauses of a run.
+//! Phases and pauses of a run, or of a machine.
 
-use iowhy_core::profile::Profile;
-use iowhy_diagnose::phases::{Stretch, phases};
+use iowhy_core::profile::Course;
+use iowhy_diagnose::phases::{Stretch, Whose, phases};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A stretch of a run. Calls and bytes are the program's, waits and the device are the machine's.
+/// A stretch of time. Reads and writes are calls of the program; of a whole machine requests of all devices, of a control group what it asked of
+/// them, each byte once. Waits and the device are the machine's, waits of a control group its own where the kernel counts them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StretchRecord {
-    /// Its beginning, from that of the run.
+    /// Its beginning, from that of the watch.
     pub begin_s: f64,
     /// Its end.
     pub end_s: f64,
-    /// Calls that read, from any kind of file.
+    /// Reads, of a program from any kind of file.
     pub reads: u64,
-    /// Bytes they returned.
+    /// Their bytes.
     pub read_bytes: u64,
-    /// Calls that wrote.
+    /// Writes.
     pub writes: u64,
-    /// Bytes they took.
+    /// Their bytes.
     pub written_bytes: u64,
-    /// Calls that made data durable.
+    /// Calls of the program that made data durable.
     pub syncs: u64,
-    /// Part of it in which at least one task of the machine waited for I/O; `null`: this kernel does not count that.
+    /// Part of it in which at least one task waited for I/O; `null`: this kernel does not count that.
     pub io_waited_share: Option<f64>,
     /// Part of it in which at least one task waited for memory.
     pub memory_waited_share: Option<f64>,
@@ -64,8 +65,8 @@ impl StretchRecord {
 }
 
 /// Phases, where there is more than one, and pauses.
-pub(super) fn records(profile: &Profile) -> (Vec<StretchRecord>, Vec<StretchRecord>) {
-    let found = profile.course.as_ref().map(phases).unwrap_or_default();
+pub(crate) fn records(course: Option<&Course>, whose: Whose) -> (Vec<StretchRecord>, Vec<StretchRecord>) {
+    let found = course.map(|course| phases(course, whose)).unwrap_or_default();
     let records = |of: Vec<Stretch>| of.into_iter().map(StretchRecord::new).collect();
     let several = found.phases.len() > 1;
     (if several { records(found.phases) } else { Vec::new() }, records(found.pauses))
