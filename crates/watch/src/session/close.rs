@@ -26,7 +26,7 @@ use crate::event_log::EventLog;
 use crate::perf::{self, Counts};
 use crate::timeline::Ticks;
 use iowhy_linux::block::uses::{Snapshot, uses};
-use iowhy_linux::clock::monotonic_ns;
+use iowhy_linux::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
 use iowhy_linux::file_facts::identity;
 use iowhy_linux::mountstats::{self, NfsMount};
 use iowhy_linux::pressure;
@@ -102,6 +102,12 @@ impl EventLoop<'_> {
             self.measure_costs(Some(Duration::from_nanos(end_ns.saturating_sub(self.state.start_ns))));
         }
         self.watched(Last { end, end_ns, io, counted, counts, own_cpu_ns, machine, limited, course, file })
+    }
+
+    /// CPU time of the watch so far: of all our threads (one may still be loading a program into the kernel), or, where the others are what
+    /// is watched, of this one.
+    pub(super) fn own_cpu_now_ns(&self) -> u64 {
+        if self.own { thread_cpu_ns() } else { process_cpu_ns() }
     }
 
     /// Tells the processes' own counters apart, where the observer saw every thread.

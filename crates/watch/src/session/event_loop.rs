@@ -20,7 +20,7 @@ use crate::event::Kind;
 use crate::in_kernel::{self, InKernel};
 use crate::perf::{self, Recorder, Rights, SelfTest};
 use crate::timeline::Found;
-use iowhy_linux::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
+use iowhy_linux::clock::monotonic_ns;
 use iowhy_linux::process::counters::{HeldIo, of_thread};
 use iowhy_linux::process::kernel_stack::StackReader;
 use iowhy_linux::process::{task, tree};
@@ -339,12 +339,6 @@ impl<'a> EventLoop<'a> {
                 });
             }
         }
-    }
-
-    /// CPU time of the watch so far: of all our threads (one may still be loading a program into the kernel), or, where the others are what
-    /// is watched, of this one.
-    pub(super) fn own_cpu_now_ns(&self) -> u64 {
-        if self.own { thread_cpu_ns() } else { process_cpu_ns() }
     }
 
     /// The last moment before the program runs (or before watching counts): everything is read that is to be compared

@@ -25,7 +25,7 @@ fn readers_that_exclude_each_other_are_named_and_those_with_a_shared_lock_are_no
 }
 
 #[test]
-fn one_process_that_waits_for_strangers_is_not_told_to_change_its_own_lock() {
+fn one_process_that_waits_for_other_programs_is_not_told_to_change_its_own_lock() {
     let alone = Run::new(4.0).wait(Operation::Descriptor, Wait::FileLock, 0.8).busy(
         Operation::User,
         Layer::Program,
