@@ -3,7 +3,8 @@
 //! cells of other sizes lack of the measured time is an error of that prediction, and the cross-check tells it.
 //!
 //! Invariant: the total stays what it was. `program` and `call` are left to the calibration cells: the clock cannot fire while
-//! the kernel is entered or left.
+//! the kernel is entered or left. A load from a mapping has no call, and the clock fires in the program right after the fault and while the
+//! load waits: there samples show no boundary, and beyond the loop that is measured apart nothing but the mapping is left.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +28,11 @@ pub fn split(seen: &Observed, run: &CellRun, layers: Layers, seed: u64) -> Layer
     else {
         return layers;
     };
+    if run.workload.method.mapped() && is_memory_alone(point) {
+        let closed = Shares { busy: vec![(Layer::Memory, 1.0)], waits: Vec::new(), part: 1.0 };
+        let note = "CPU time beyond the loop is the mapping's".to_owned();
+        return closed.of(run, layers, |closed, _| closed.clone(), vec![note], seed);
+    }
     let by_requests = seen.tier >= Tier::Observer && seen.sleeps(IO_WAIT) >= MIN_SAMPLES;
     let (busy, kept) = shares(&seen.busy, if reaches_device(point) { seen.interrupts } else { 0 });
     let below = Shares::below_the_call(point);
@@ -38,18 +44,15 @@ pub fn split(seen: &Observed, run: &CellRun, layers: Layers, seed: u64) -> Layer
         waits: if by_requests { seen.wait_shares(IO_WAIT) } else { Vec::new() },
         part: kept as f64 / seen.samples.max(kept) as f64,
     };
-    let mut rng = Rng::new(seed);
-    let ledger = shares.apply(point);
-    let draws: Vec<Ledger> =
-        layers.draws.iter().map(|draw| shares.drawn(kept, &mut rng).apply(draw)).collect();
-    let estimates = match layers.estimates.is_empty() {
-        true => Vec::new(),
-        false => layer_estimates(&ledger, &draws, rounds(run).count()),
-    };
     let still = |note: &String| !note.ends_with("together") || (note.starts_with("device") && !by_requests);
-    let mut notes: Vec<String> = layers.notes.into_iter().filter(still).collect();
+    let mut notes: Vec<String> = layers.notes.iter().filter(|note| still(note)).cloned().collect();
     notes.push(format!("CPU time beyond the call is split by {kept} stack samples"));
-    Layers { ledger: Some(ledger), estimates, notes, draws, own_cells: true }
+    shares.of(run, layers, |shares, rng| shares.drawn(kept, rng), notes, seed)
+}
+
+/// Whether the mapping is all that the account has below the program.
+fn is_memory_alone(account: &Ledger) -> bool {
+    account.entries().iter().all(|e| e.id == Layer::Memory || !BY_CELLS.contains(&e.id) || e.busy_ns == 0.0)
 }
 
 /// Whether interrupts that hit the request may be those of its own completion.
@@ -73,6 +76,7 @@ const CALIBRATED: [Layer; 2] = [Layer::Program, Layer::Call];
 const BY_CELLS: [Layer; 5] = [Layer::Filesystem, Layer::Cache, Layer::Copy, Layer::Memory, Layer::Block];
 
 /// Shares of layers: of CPU time beyond the call, and of waiting for storage; empty where it stays as it is.
+#[derive(Clone)]
 struct Shares {
     busy: Vec<(Layer, f64)>,
     waits: Vec<(Layer, f64)>,
@@ -111,6 +115,26 @@ impl Shares {
         }
         self.waits.iter().for_each(|(layer, share)| to.add(*layer, 0.0, waiting * share));
         to
+    }
+
+    /// An account with its sums in these shares, in each of its draws as `drawn` has them.
+    fn of(
+        &self,
+        run: &CellRun,
+        layers: Layers,
+        drawn: impl Fn(&Shares, &mut Rng) -> Shares,
+        notes: Vec<String>,
+        seed: u64,
+    ) -> Layers {
+        let Some(point) = &layers.ledger else { return layers };
+        let mut rng = Rng::new(seed);
+        let ledger = self.apply(point);
+        let draws: Vec<Ledger> = layers.draws.iter().map(|draw| drawn(self, &mut rng).apply(draw)).collect();
+        let estimates = match layers.estimates.is_empty() {
+            true => Vec::new(),
+            false => layer_estimates(&ledger, &draws, rounds(run).count()),
+        };
+        Layers { ledger: Some(ledger), estimates, notes, draws, own_cells: true }
     }
 
     /// As another `n` samples might have had it.

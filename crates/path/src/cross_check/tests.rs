@@ -262,6 +262,26 @@ fn samples_split_what_cells_know_as_a_sum_and_what_they_lack() {
 }
 
 #[test]
+fn what_sizes_lack_of_a_mapped_page_is_the_mappings() {
+    let mut run = cached_cell(227.0);
+    let mut short = Ledger::default();
+    [(Layer::Program, 38.0), (Layer::Memory, 177.0), (Layer::Unexplained, 12.0)]
+        .iter()
+        .for_each(|(layer, ns)| short.add(*layer, *ns, 0.0));
+    let layers = Layers { own_cells: true, ledger: Some(short.clone()), ..Layers::default() };
+    let w = run.workload.clone();
+    let of = |run: &CellRun| split(&seen(&cached(), &w), run, layers.clone(), 1).ledger.unwrap();
+    run.workload.method = Method::Mmap;
+    let mapped = of(&run);
+    assert_eq!(mapped.get(Layer::Unexplained).busy_ns, 0.0);
+    assert!((mapped.get(Layer::Memory).busy_ns - 189.0).abs() < 1e-9, "{mapped:?}");
+    assert!((mapped.total_ns() - short.total_ns()).abs() < 1e-9);
+    // The same of a read, which has a call and other layers below it, is not.
+    run.workload.method = Method::Pread;
+    assert_ne!(of(&run).get(Layer::Memory).busy_ns, 189.0);
+}
+
+#[test]
 fn every_layer_of_an_account_is_in_one_part_and_in_one_only() {
     let of_accounts = [
         Layer::Program,
