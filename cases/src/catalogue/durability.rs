@@ -1,4 +1,4 @@
-//! Writing: syncs, the lock of the inode, parts of blocks, dirty limits.
+//! Writing: syncs, locks of inodes and files, parts of blocks, replaced files, dirty limits.
 
 use iowhy_core::finding::FindingId;
 
@@ -8,6 +8,19 @@ const SYNC: Case = Case { cause: Some(FindingId::SyncPerWrite), ..Case::EMPTY };
 const INODE_LOCK: Case = Case { cause: Some(FindingId::InodeLock), needs: &[Need::Direct], ..Case::EMPTY };
 const UNALIGNED: Case =
     Case { cause: Some(FindingId::UnalignedWrite), accept: &[FindingId::QueueDepthOne], ..Case::EMPTY };
+const FILE_LOCK: Case = Case {
+    cause: Some(FindingId::FileLock),
+    setup: &[Setup::Data("data-256m", 256 << 20)],
+    before: &[Before::Cold("data-256m")],
+    needs: &[Need::Python],
+    ..Case::EMPTY
+};
+const REPLACED: Case = Case {
+    cause: Some(FindingId::ReplacedFiles),
+    before: &[Before::Folder("replaced")],
+    needs: &[Need::Python],
+    ..Case::EMPTY
+};
 const DIRTY: Case = Case {
     cause: Some(FindingId::DirtyThrottle),
     condition: Condition::DirtyLimit(1 << 30),
@@ -92,6 +105,34 @@ pub(super) const CASES: &[Case] = &[
         before: &[Before::Cold("update-64m")],
         needs: &[Need::Python],
         ..UNALIGNED
+    },
+    Case {
+        name: "file-lock-flock",
+        what: "four processes read sections of a cold file, one at a time below flock; repaired: with a shared lock",
+        slow: &["{python}", "{scripts}/file_lock.py", "flock", "alone", "{dir}/data-256m"],
+        repaired: &["{python}", "{scripts}/file_lock.py", "flock", "together", "{dir}/data-256m"],
+        ..FILE_LOCK
+    },
+    Case {
+        name: "file-lock-fcntl",
+        what: "four processes read sections of a cold file, one at a time below a lock of the whole file; repaired: of the section",
+        slow: &["{python}", "{scripts}/file_lock.py", "fcntl", "alone", "{dir}/data-256m"],
+        repaired: &["{python}", "{scripts}/file_lock.py", "fcntl", "together", "{dir}/data-256m"],
+        ..FILE_LOCK
+    },
+    Case {
+        name: "replaced-truncate",
+        what: "truncates and writes a small file again 4,000 times; repaired: overwrites it in place",
+        slow: &["{python}", "{scripts}/replace_file.py", "truncate", "{dir}/replaced"],
+        repaired: &["{python}", "{scripts}/replace_file.py", "keep", "{dir}/replaced"],
+        ..REPLACED
+    },
+    Case {
+        name: "replaced-rename",
+        what: "renames a new file over the old one 4,000 times; repaired: overwrites it in place",
+        slow: &["{python}", "{scripts}/replace_file.py", "rename", "{dir}/replaced"],
+        repaired: &["{python}", "{scripts}/replace_file.py", "keep", "{dir}/replaced"],
+        ..REPLACED
     },
     Case {
         name: "dirty-throttle-rust",

@@ -291,7 +291,11 @@ fn what_the_machine_did_over_time_is_in_the_record_and_on_its_page() {
     let device = list(course, "devices").iter().find(|device| device["name"] == name_of(&disk)).unwrap();
     assert_eq!(list(device, "read_bytes").len(), steps);
     let (reads, bytes) = (total(device, "reads"), total(device, "read_bytes"));
-    assert!(reads > 0 && bytes == 4096 * reads, "each request has a page: {reads} {bytes}");
+    // The kernel counts a request and its bytes one after the other: the one under way may be between them at either end.
+    assert!(
+        reads > 2 && bytes.abs_diff(4096 * reads) <= 2 * 4096,
+        "each request has a page: {reads} {bytes}"
+    );
     let path = dir.path().join("all.json");
     fs::write(&path, record.to_string()).unwrap();
     let page = iowhy(&["report", text(&path)]).done().stdout;
