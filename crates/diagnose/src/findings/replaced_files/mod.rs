@@ -36,7 +36,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let parts = [
         (
             discards,
-            "for the device to discard the freed blocks (the file system is mounted with `discard`), or to write",
+            "for the device, which discards the freed blocks (on a file system mounted with `discard`) or writes",
         ),
         (
             written,
