@@ -66,7 +66,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         say::percent(facts.wall_share(sum.wall_ns)),
         threads_words(threads)
     )];
-    evidence.extend(in_flight.map(|n| format!("the device had {n:.1} requests in flight while it was busy")));
+    evidence.extend(in_flight.map(|n| {
+        let beside = if n > ABOUT_ONE {
+            ", with read-ahead and other requests that the program does not wait for"
+        } else {
+            ""
+        };
+        format!("the device had {n:.1} requests in flight while it was busy{beside}")
+    }));
     evidence.extend(mean.map(|b| format!("its read requests are {} on average", say::bytes(b))));
     evidence.push(match parallel {
         Some(p) => format!("it serves {p:.1} requests at once (measured)"),

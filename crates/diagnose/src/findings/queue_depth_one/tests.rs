@@ -36,7 +36,12 @@ fn random_reads_one_at_a_time_are_named_and_eight_at_a_time_not() {
 fn read_ahead_that_nobody_waits_for_is_no_depth_of_the_program() {
     // The kernel reads pages beside those that are asked for, while the program waits for one read at a time.
     let beside = random(2.3);
-    assert_eq!(beside.ids()[0], FindingId::QueueDepthOne);
+    let found = &beside.findings()[0];
+    assert_eq!(found.id, FindingId::QueueDepthOne);
+    assert!(
+        found.evidence.iter().any(|e| e.contains("2.3 requests") && e.contains("not wait for")),
+        "{found:?}"
+    );
     let announced = beside.calls(&[("pread64", 100_000), ("fadvise64", 50_000)]);
     assert!(!announced.ids().contains(&FindingId::QueueDepthOne), "its own announcements are");
     assert!(
