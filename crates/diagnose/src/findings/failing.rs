@@ -47,6 +47,13 @@ impl Facts<'_> {
         if counted >= ENOUGH_LOOKS { (done as f64 / counted as f64).min(1.0) } else { 1.0 }
     }
 
+    /// The part of all calls of the program that are failing calls of these kinds.
+    pub(super) fn part_of_all_calls(&self, failing: &[Failing]) -> f64 {
+        let Some(sample) = self.profile.calls.as_ref() else { return 0.0 };
+        let all: u64 = sample.calls.iter().map(|call| call.calls).sum();
+        failing.iter().map(|kind| kind.failed).sum::<u64>() as f64 / all.max(1) as f64
+    }
+
     /// Calls of a kind most of which fail, where they take time that is worth a word.
     pub(super) fn failing(&self) -> Vec<Failing> {
         let Some(sample) = self.profile.calls.as_ref() else { return Vec::new() };
@@ -71,7 +78,7 @@ impl Facts<'_> {
                 _ => format!("{percent} of the"),
             };
             let sentence = format!("{which} {} {noun} fail{error}", say::count(all as f64));
-            Some(Failing { noun, sentence, share, part, operations })
+            Some(Failing { noun, sentence, share, part, failed, operations })
         };
         KINDS.iter().filter_map(said).collect()
     }
@@ -87,6 +94,8 @@ pub(super) struct Failing {
     pub(super) share: f64,
     /// Part of the calls that fail.
     pub(super) part: f64,
+    /// How many fail.
+    failed: u64,
     operations: &'static [Operation],
 }
 

@@ -3,7 +3,7 @@
 //! cells of other sizes lack of the measured time is an error of that prediction, and the cross-check tells it.
 //!
 //! Invariant: the total stays what it was. `program` and `call` are left to the calibration cells: the clock cannot fire while
-//! the kernel is entered or left. A load from a mapping has no call, and the clock fires in the program right after the fault and while the
+//! the kernel is entered or left. Many requests of a ring share one entry, so that its `call` is the ring's own work, which samples see. A load from a mapping has no call, and the clock fires in the program right after the fault and while the
 //! load waits: there samples show no boundary, and beyond the loop that is measured apart nothing but the mapping is left.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use iowhy_core::rng::Rng;
 use super::part::IO_WAIT;
 use super::{MIN_SAMPLES, Observed};
 use crate::costs::Layers;
-use crate::ledger::layer_estimates;
+use crate::ledger::{MANY_IN_FLIGHT, layer_estimates};
 use crate::per_request::rounds;
 
 /// Layers below this share of the samples are left out.
@@ -24,35 +24,40 @@ const TRACE: f64 = 5e-3;
 
 /// Splits `layers`, the account of `run` by calibration cells of its own, by samples. Unchanged where there are too few.
 pub fn split(seen: &Observed, run: &CellRun, layers: Layers, seed: u64) -> Layers {
-    let Some(point) = layers.ledger.as_ref().filter(|_| layers.own_cells && seen.samples >= MIN_SAMPLES)
-    else {
-        return layers;
-    };
+    let many = run.workload.method.asynchronous() && run.workload.depth >= MANY_IN_FLIGHT;
+    let split = (layers.own_cells || many) && seen.samples >= MIN_SAMPLES;
+    let Some(point) = layers.ledger.as_ref().filter(|_| split) else { return layers };
+    let below = if many { IN_A_RING } else { BELOW_A_CALL };
     if run.workload.method.mapped() && is_memory_alone(point) {
-        let closed = Shares { busy: vec![(Layer::Memory, 1.0)], waits: Vec::new(), part: 1.0 };
+        let closed = Shares { busy: vec![(Layer::Memory, 1.0)], waits: Vec::new(), part: 1.0, below };
         let note = "CPU time beyond the loop is the mapping's".to_owned();
         return closed.of(run, layers, |closed, _| closed.clone(), vec![note], seed);
     }
     let by_requests = seen.tier >= Tier::Observer && seen.sleeps(IO_WAIT) >= MIN_SAMPLES;
-    let (busy, kept) = shares(&seen.busy, if reaches_device(point) { seen.interrupts } else { 0 });
-    let below = Shares::below_the_call(point);
-    if kept < MIN_SAMPLES || below.0 + below.1 <= 0.0 {
-        return layers;
-    }
+    let (busy, kept) = shares(&seen.busy, if reaches_device(point) { seen.interrupts } else { 0 }, below);
     let shares = Shares {
+        below,
         busy,
         waits: if by_requests { seen.wait_shares(IO_WAIT) } else { Vec::new() },
         part: kept as f64 / seen.samples.max(kept) as f64,
     };
+    let (known, lacking) = shares.sums(point);
+    if kept < MIN_SAMPLES || known + lacking <= 0.0 {
+        return layers;
+    }
     let still = |note: &String| !note.ends_with("together") || (note.starts_with("device") && !by_requests);
     let mut notes: Vec<String> = layers.notes.iter().filter(|note| still(note)).cloned().collect();
-    notes.push(format!("CPU time beyond the call is split by {kept} stack samples"));
+    let beyond = if many { "the program" } else { "the call" };
+    notes.push(format!("CPU time beyond {beyond} is split by {kept} stack samples"));
     shares.of(run, layers, |shares, rng| shares.drawn(kept, rng), notes, seed)
 }
 
 /// Whether the mapping is all that the account has below the program.
 fn is_memory_alone(account: &Ledger) -> bool {
-    account.entries().iter().all(|e| e.id == Layer::Memory || !BY_CELLS.contains(&e.id) || e.busy_ns == 0.0)
+    account
+        .entries()
+        .iter()
+        .all(|e| e.id == Layer::Memory || !BELOW_A_CALL.contains(&e.id) || e.busy_ns == 0.0)
 }
 
 /// Whether interrupts that hit the request may be those of its own completion.
@@ -61,33 +66,36 @@ fn reaches_device(ledger: &Ledger) -> bool {
 }
 
 /// Shares of the samples by layer, without what calibration cells tell, and how many samples these are; interrupts are the driver's.
-fn shares(samples: &BTreeMap<Layer, u64>, interrupts: u64) -> (Vec<(Layer, f64)>, u64) {
+fn shares(samples: &BTreeMap<Layer, u64>, interrupts: u64, below: &[Layer]) -> (Vec<(Layer, f64)>, u64) {
     let mut counts = samples.clone();
     *counts.entry(Layer::Device).or_default() += interrupts;
-    counts.retain(|layer, _| !CALIBRATED.contains(layer));
+    counts.retain(|layer, _| *layer != Layer::Program && (*layer != Layer::Call || below.contains(layer)));
     let all: u64 = counts.values().sum();
     counts.retain(|_, n| *n as f64 > TRACE * all as f64);
     let kept: u64 = counts.values().sum();
     (counts.into_iter().map(|(layer, n)| (layer, n as f64 / kept as f64)).collect(), kept)
 }
 
-const CALIBRATED: [Layer; 2] = [Layer::Program, Layer::Call];
-/// Layers whose CPU time the account knows by differences of cells.
-const BY_CELLS: [Layer; 5] = [Layer::Filesystem, Layer::Cache, Layer::Copy, Layer::Memory, Layer::Block];
+/// Layers that samples split, of a request with a call of its own.
+const BELOW_A_CALL: &[Layer] = &[Layer::Filesystem, Layer::Cache, Layer::Copy, Layer::Memory, Layer::Block];
+/// The same of a request that shares its call with many others.
+const IN_A_RING: &[Layer] =
+    &[Layer::Call, Layer::Filesystem, Layer::Cache, Layer::Copy, Layer::Memory, Layer::Block];
 
-/// Shares of layers: of CPU time beyond the call, and of waiting for storage; empty where it stays as it is.
+/// Shares of layers: of CPU time in `below`, and of waiting for storage; empty where it stays as it is.
 #[derive(Clone)]
 struct Shares {
     busy: Vec<(Layer, f64)>,
     waits: Vec<(Layer, f64)>,
-    /// Part of the samples that is below the call.
+    /// Part of the samples that is in `below`, the device's interrupts and layers of no cell.
     part: f64,
+    below: &'static [Layer],
 }
 
 impl Shares {
-    /// CPU time that an account has below the call: by cells, and what they lack of the time that was measured.
-    fn below_the_call(account: &Ledger) -> (f64, f64) {
-        let known = account.entries().iter().filter(|entry| BY_CELLS.contains(&entry.id));
+    /// CPU time that an account has in `below`: by cells, and what they lack of the time that was measured.
+    fn sums(&self, account: &Ledger) -> (f64, f64) {
+        let known = account.entries().iter().filter(|entry| self.below.contains(&entry.id));
         (known.map(|entry| entry.busy_ns).sum(), account.get(Layer::Unexplained).busy_ns)
     }
 
@@ -95,11 +103,11 @@ impl Shares {
     /// unexplained.
     fn apply(&self, from: &Ledger) -> Ledger {
         let mut to = Ledger::default();
-        let (known, lacking) = Shares::below_the_call(from);
+        let (known, lacking) = self.sums(from);
         let whole: f64 = from.entries().iter().map(|entry| entry.busy_ns).sum();
         let busy = (known + lacking).min((self.part * whole).max(known)).max(0.0);
         for entry in from.entries() {
-            if !BY_CELLS.contains(&entry.id) && entry.id != Layer::Unexplained {
+            if !self.below.contains(&entry.id) && entry.id != Layer::Unexplained {
                 to.add(entry.id, entry.busy_ns, 0.0);
             }
         }
@@ -134,7 +142,7 @@ impl Shares {
             true => Vec::new(),
             false => layer_estimates(&ledger, &draws, rounds(run).count()),
         };
-        Layers { ledger: Some(ledger), estimates, notes, draws, own_cells: true }
+        Layers { ledger: Some(ledger), estimates, notes, draws, ..layers }
     }
 
     /// As another `n` samples might have had it.
@@ -152,6 +160,6 @@ impl Shares {
             drawn.iter_mut().for_each(|(_, share)| *share /= all.max(f64::MIN_POSITIVE));
             drawn
         };
-        Shares { busy: of(&self.busy), waits: self.waits.clone(), part: self.part }
+        Shares { busy: of(&self.busy), waits: self.waits.clone(), ..*self }
     }
 }

@@ -262,6 +262,28 @@ fn samples_split_what_cells_know_as_a_sum_and_what_they_lack() {
 }
 
 #[test]
+fn samples_split_all_that_the_requests_of_a_deep_ring_take_in_the_kernel() {
+    let mut run = cached_cell(650.0);
+    let w = run.workload.clone();
+    let mut fitted = Ledger::default();
+    let costs =
+        [(Layer::Program, 50.0), (Layer::Call, 20.0), (Layer::Block, 400.0), (Layer::Unexplained, 180.0)];
+    costs.iter().for_each(|(layer, ns)| fitted.add(*layer, *ns, 0.0));
+    let layers = Layers { ledger: Some(fitted.clone()), ..Layers::default() };
+    let of = |run: &CellRun| split(&seen(&cached(), &w), run, layers.clone(), 1).ledger.unwrap();
+    (run.workload.method, run.workload.depth) = (Method::Uring, 32);
+    let ring = of(&run);
+    for (layer, ns) in
+        [(Layer::Program, 50.0), (Layer::Call, 100.0), (Layer::Copy, 200.0), (Layer::Unexplained, 0.0)]
+    {
+        assert!((ring.get(layer).busy_ns - ns).abs() < 1e-9, "{layer:?}: {ring:?}");
+    }
+    // One in flight has an entry of its own, which no sample shows.
+    run.workload.depth = 1;
+    assert_eq!(of(&run), fitted);
+}
+
+#[test]
 fn what_sizes_lack_of_a_mapped_page_is_the_mappings() {
     let mut run = cached_cell(227.0);
     let mut short = Ledger::default();

@@ -139,8 +139,9 @@ fn cached(e: &Evidence<'_>) -> Verdict {
         rules::cpus_shared(&cells, e.cpus),
         vec![
             (LimitId::Cpu, rules::cpu(small, e.cpus)),
-            (LimitId::CopyBandwidth, rules::copy_bandwidth(e.cached_large, e.model, e.memcpy)),
+            // Where a second thread adds throughput, there is bandwidth left.
             (LimitId::OneThread, rules::one_thread_cached(small, e.cached_small_threads, e.cpus)),
+            (LimitId::CopyBandwidth, rules::copy_bandwidth(e.cached_large, e.model, e.memcpy)),
         ],
     )
 }
@@ -166,8 +167,8 @@ fn sequential(e: &Evidence<'_>) -> Verdict {
             (LimitId::Throttle, throttle),
             (LimitId::Cpu, rules::cpu(base, e.cpus)),
             (LimitId::OneThread, streams.one_thread()),
-            (LimitId::Device, streams.device()),
             (LimitId::Depth, streams.depth()),
+            (LimitId::Device, streams.device()),
         ],
     );
     if found.id == LimitId::Depth && streams.cold.is_some() {

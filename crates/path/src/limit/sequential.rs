@@ -4,7 +4,7 @@
 //! Invariant: the two are different requests, so only their bytes per second are compared, and the words say what is
 //! compared; what more requests in flight bring is taken from direct reads alone.
 
-use iowhy_core::cell::CellRun;
+use iowhy_core::cell::{CellRun, Sample};
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::units;
 
@@ -12,13 +12,15 @@ use super::fact::Fact;
 use super::rules::{
     self, Condition, DEPTH_GAIN, DEVICE_GAIN, MOSTLY, Ruling, Side, all, gain, on_cpu, side, wait_share,
 };
-use crate::per_request::{bytes_per_second, estimate};
+use crate::per_request::{bytes_per_second, estimate, rounds};
 
 /// From this share of the direct reads' rate on, the device is what most of the time goes to.
 const KEEPS_UP: f64 = 1.0 / DEPTH_GAIN;
-/// Below this share, more in flight is faster beyond doubt. What lies between the two is the device's, and an interval that holds only one of
-/// the two ends still has an answer.
+/// Below this share, direct reads are faster beyond doubt. What lies between the two is the depth's where read-ahead keeps less in flight, and an
+/// interval that holds only one of the two ends still has an answer.
 const FALLS_BEHIND: f64 = 1.0 / DEVICE_GAIN;
+/// Bytes under way over those that direct reads need.
+const ENOUGH: f64 = 1.0;
 
 /// What sequential reads were measured in.
 #[derive(Clone, Copy, Debug)]
@@ -53,15 +55,17 @@ impl Streams<'_> {
         Some(all(vec![Condition::share(true, &busy, MOSTLY, on_cpu), rules::second_thread(&gain)]))
     }
 
-    /// Claim: read-ahead keeps too little in flight. Evidence: the thread mostly waits, and direct reads with several
-    /// in flight are more than 10 % faster; what the device's rule does not claim already.
+    /// Claim: read-ahead keeps too little in flight. Evidence: the thread mostly waits, direct reads with several in flight are more than 10 %
+    /// faster, and read-ahead has fewer bytes under way than they need, where the device's counters tell.
     pub(super) fn depth(&self) -> Ruling {
         let Some(cold) = self.cold else { return rules::depth(self.direct, self.deep) };
         let Some((reach, reached)) = self.reach() else { return missing_direct() };
         let Some(wait) = wait_share(cold) else { return missing_direct() };
-        let ruling =
-            all(vec![rules::waiting(cold, &wait), Condition::share(false, &reach, FALLS_BEHIND, reached)]);
-        match (ruling, self.direct_alone()) {
+        let mut conditions =
+            vec![rules::waiting(cold, &wait), Condition::share(false, &reach, FALLS_BEHIND, reached)];
+        conditions
+            .extend(self.supply().map(|(supply, fact)| Condition::factor(false, &supply, ENOUGH, fact)));
+        match (all(conditions), self.direct_alone()) {
             (Ruling::Holds(mut evidence), Some(fact)) => {
                 evidence.push(fact);
                 Ruling::Holds(evidence)
@@ -70,8 +74,8 @@ impl Streams<'_> {
         }
     }
 
-    /// Claim: the device is saturated. Evidence: the thread mostly waits, direct reads with several in flight are not 1.5 times as fast as reads through
-    /// the cache, and not more than 10 % faster than with one in flight.
+    /// Claim: the device is saturated. Evidence: the thread mostly waits, read-ahead has as many bytes under way as direct reads need, or reaches
+    /// two thirds of their rate, and those with several in flight are not more than 10 % faster than with one.
     pub(super) fn device(&self) -> Ruling {
         let Some(cold) = self.cold else { return rules::device(self.direct, self.deep) };
         let Some((reach, reached)) = self.reach() else { return missing_direct() };
@@ -80,8 +84,16 @@ impl Streams<'_> {
         if !matches!(waits, Ruling::Holds(_)) {
             return waits;
         }
-        let keeps_up = all(vec![Condition::share(true, &reach, KEEPS_UP, reached)]);
-        let Ruling::Holds(mut evidence) = keeps_up else { return keeps_up };
+        let supplied =
+            self.supply().map(|(supply, fact)| all(vec![Condition::factor(true, &supply, ENOUGH, fact)]));
+        let busy = match supplied {
+            Some(Ruling::Holds(mut evidence)) => {
+                evidence.push(reached);
+                Ruling::Holds(evidence)
+            }
+            _ => all(vec![Condition::share(true, &reach, KEEPS_UP, reached)]),
+        };
+        let Ruling::Holds(mut evidence) = busy else { return busy };
         match rules::device(self.direct, self.deep) {
             Ruling::Holds(saturated) => {
                 evidence.extend(saturated);
@@ -94,6 +106,24 @@ impl Streams<'_> {
             }
             other => other,
         }
+    }
+
+    /// Bytes that read-ahead has under way, by the device's counters, over those of the direct reads that get the most from the device: with
+    /// several in flight if these are faster, else with one. `None` without counters.
+    fn supply(&self) -> Option<(Estimate, Fact)> {
+        let (cold, one, deep) = (self.cold?, self.direct?, self.deep?);
+        let best = if self.deeper_is_faster() { deep } else { one };
+        let w = &best.workload;
+        let needed = w.block_bytes as f64 * (w.depth * w.threads).max(1) as f64;
+        rounds(cold).all(|s| bytes_under_way(s).is_some()).then_some(())?;
+        let supply = estimate(cold, Unit::Ratio, |s| bytes_under_way(s).unwrap_or(0.0) / needed)?;
+        let words = format!(
+            "read-ahead keeps {} times as much in flight as direct reads, {} x {}",
+            units::factor(&supply),
+            units::Bytes(w.block_bytes),
+            w.depth,
+        );
+        Some((supply, Fact::new(words, &[&supply])))
     }
 
     fn deeper_is_faster(&self) -> bool {
@@ -136,6 +166,13 @@ impl Streams<'_> {
 
 fn rate(run: &CellRun) -> Option<Estimate> {
     estimate(run, Unit::BytesPerSecond, bytes_per_second)
+}
+
+/// Mean bytes under way at the device in a round, by its counters: requests under way (Little's law) times their size.
+fn bytes_under_way(s: &Sample) -> Option<f64> {
+    let requests = s.device_requests.filter(|&n| n > 0)?;
+    let under_way = s.device_request_ns? as f64 / s.wall_ns.max(1) as f64;
+    Some(under_way * s.device_bytes? as f64 / requests as f64)
 }
 
 fn missing_direct() -> Ruling {
@@ -256,9 +293,9 @@ mod tests {
         assert_eq!(ask((800.0, 1000.0), 0.8, (1000.0, 1000.0)).id, LimitId::OneThread);
         let rates = [
             (600.0, LimitId::Depth),
-            (667.0, LimitId::Depth),
-            (780.0, LimitId::Device),
+            (780.0, LimitId::Depth),
             (900.0, LimitId::Device),
+            (950.0, LimitId::Device),
         ];
         for (rate, limit) in rates {
             let found = ask((rate, rate), 0.3, (1000.0, 1000.0));
@@ -270,5 +307,40 @@ mod tests {
         let unknown = ask_noisy((750.0, 750.0), 0.3, (1000.0, 1000.0), 0.9);
         assert_eq!(unknown.id, LimitId::Unknown, "{unknown:?}");
         assert!(unknown.evidence[0].contains("near"), "{unknown:?}");
+    }
+
+    #[test]
+    fn read_ahead_with_more_in_flight_than_direct_reads_need_is_never_short_of_depth() {
+        let block = 128.0 * 1024.0;
+        let found = |rate: f64, bytes_under_way: f64| {
+            let mut w = Workload::reads(Method::Pread, CacheState::Cold, 128 << 10, 1 << 30);
+            (w.depth, w.threads) = (1, 1);
+            let ns = block * 1e9 / (rate * MIB);
+            // One device request for each request: under way for as long as Little's law asks.
+            let cold =
+                Rounds::new(w).busy(ns * 0.2).wait(ns * 0.8).device(1.0, block, ns * bytes_under_way / block);
+            let cells =
+                [cold.build(), stream(1 << 20, 1, 1, 1000.0, 0.05), stream(1 << 20, 4, 1, 1000.0, 0.05)];
+            let [cold, one, deep] = cells.each_ref();
+            limits(&Evidence {
+                cpus: 4,
+                cold_sequential: Some(cold),
+                direct_sequential: Some(one),
+                direct_sequential_deep: Some(deep),
+                ..Evidence::default()
+            })
+            .sequential
+        };
+        for rate in [500.0, 700.0, 950.0] {
+            let supplied = found(rate, 8.0 * MIB);
+            assert_eq!(supplied.id, LimitId::Device, "{supplied:?}");
+            let said =
+                "read-ahead keeps 8.000 [8.000, 8.000] times as much in flight as direct reads, 1 MiB x 1";
+            assert!(supplied.evidence.iter().any(|fact| fact.starts_with(said)), "{supplied:?}");
+        }
+        let short = [(500.0, LimitId::Depth), (700.0, LimitId::Depth), (950.0, LimitId::Device)];
+        for (rate, limit) in short {
+            assert_eq!(found(rate, 0.25 * MIB).id, limit, "{rate}");
+        }
     }
 }

@@ -95,6 +95,28 @@ fn copy_bandwidth_needs_the_share_and_the_rate() {
 }
 
 #[test]
+fn copying_is_no_limit_where_a_second_thread_copies_as_much_again() {
+    let model = Truth::EXAMPLE.model();
+    let bytes = 1u64 << 20;
+    let large = cell(CacheState::Warm, bytes, 1, Truth::EXAMPLE.copy * bytes as f64 / 0.9, 0.0);
+    let small = cell(CacheState::Warm, 4096, 1, 1000.0, 0.0);
+    // Thread time of one request: as much with two threads, or twice as much where they share the bandwidth.
+    for (two_ns, limit) in [(1000.0, LimitId::OneThread), (2000.0, LimitId::CopyBandwidth)] {
+        let two = cell(CacheState::Warm, 4096, 2, two_ns, 0.0);
+        let found = limits(&Evidence {
+            cpus: 4,
+            model: Some(&model),
+            memcpy: memcpy(0.9e9 / Truth::EXAMPLE.copy * 1.1),
+            cached_small: Some(&small),
+            cached_small_threads: Some(&two),
+            cached_large: Some(&large),
+            ..Evidence::default()
+        });
+        assert_eq!(found.cached.id, limit, "{:?}", found.cached);
+    }
+}
+
+#[test]
 fn depth_and_what_comes_after_it() {
     let one = direct(3000.0, 90_000.0);
     let deep = direct(2900.0, 100.0);

@@ -9,7 +9,7 @@ use iowhy_core::replay::Plan;
 
 use super::failing::Failing;
 use super::report::Draft;
-use super::{Facts, Repairs, Rule, facts, say};
+use super::{Facts, Repairs, Rule, facts, loops, say};
 use crate::account::Entry;
 use crate::repair::{Repaired, RunFacts};
 
@@ -30,13 +30,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let most = failing.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
     // Of the calls of a kind, each takes about the same time: a failing one walks the same path and ends without a file.
     let part = |e: &Entry| failing.iter().find(|f| e.wall_ns > 0.0 && f.is_about(e)).map_or(0.0, |f| f.part);
-    let cost_ns: f64 = facts.account.entries.iter().map(|e| part(e) * e.wall_ns).sum();
-    let entering = most.part * f64::from(cost_ns > 0.0);
-    let removable = facts.removable(|e| if facts::entering(e) { entering } else { part(e) });
+    // Entering the kernel and the library's function of a call are shared by calls of all kinds, by their number.
+    let of_all = facts.part_of_all_calls(&failing);
+    let within_calls = loops::within_calls(facts);
+    let shared = |e: &Entry| of_all * within_calls(e).max(f64::from(facts::entering(e)));
+    let removable = facts.removable(|e| part(e).max(shared(e)));
+    let cost_ns: f64 = facts.account.entries.iter().map(|e| part(e).max(shared(e)) * e.wall_ns).sum();
     let sentence = most.evidence();
     let mut evidence: Vec<String> = failing.iter().filter(|f| *f != most).map(Failing::evidence).collect();
     evidence.push(format!(
-        "the part of those that fail, by their number: {} of wall time",
+        "the part of those that fail, by their number, with what making the calls takes: {} of wall time",
         say::percent(facts.wall_share(cost_ns))
     ));
     Draft {
