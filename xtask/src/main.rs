@@ -54,7 +54,7 @@ usage: cargo xtask <command>
   bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove]
            programs with a known cause: is it named, and does the repair gain what was predicted; runs are kept under
            target/cases/records, `--again` judges those by the rules of today, `--account` shows where the time went
-  bench-servers [FILTER]
+  bench-servers [FILTER] [--rounds N]
            servers of Debian's packages: what a setting gains, beside what `iowhy attach` predicts; needs root";
 
 /// Whether the usage above has a command of this name.

@@ -180,19 +180,17 @@ impl Prediction {
     }
 }
 
-/// What a program sends to its peers, and how often it could without the cause of a finding: of the threads that a cause delays, those
+/// What a server sends to its clients, and how often it could without the cause of a finding: of the threads that a cause delays, those
 /// that also read from, write to or wait for sockets answer, and each of their turns is shorter without it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Replies {
-    /// Whether a process of the program was seen listening for connections: then what it writes to sockets are replies.
-    pub listens: bool,
-    /// Calls that wrote to a socket and succeeded, counted; absent where calls were not counted.
+    /// Calls that wrote to a connection which the program had accepted, and succeeded, counted; absent where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
     /// The same in a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
-    /// Sockets that were read from and written to; absent where there were more than the list of files holds.
+    /// Accepted connections that were read from and written to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
     /// Part of the time of the answering threads in which they wait for a socket, 0 to 1.
@@ -323,7 +321,8 @@ pub struct Finding {
     /// Why nothing was repeated for this finding, as the end of a sentence; absent where that was not wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_calibrated: Option<String>,
-    /// The rate of replies of a server, now and without the cause; absent where no thread that the cause delays uses sockets.
+    /// The rate of replies of a server, now and without the cause; absent where no thread that the cause delays uses sockets, and where
+    /// the program has no clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replies: Option<Replies>,
     /// No cause was found, but there may be one: the run waits for storage, was partly unseen, or was too short. `healthy`

@@ -1,6 +1,7 @@
 //! Replies of a server, and their rate without a cause: what a gain in wall time says nothing about, because a server runs for as long
 //! as it is watched.
 //!
+//! A reply is a write to a connection that the program accepted: the other end is a client, also where that is watched as well.
 //! A thread that a cause delays and that uses sockets answers. Of its time between two replies a part goes with the cause, and so does
 //! what it waits for other threads that the cause delays. The rate grows as that time gets shorter, up to what the CPUs can do
 //! (asymptotic bounds of a closed queueing network). Supposed: peers send again as soon as they are answered, and take as long for it.
@@ -9,12 +10,15 @@
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::{Gain, Prediction, Replies, ReplyLimit, ReplyRate};
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::KindUse;
+use iowhy_core::profile::Connections;
 
-use super::Facts;
 use super::facts::{ENOUGH_LOOKS, sampling_error};
+use super::{Facts, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
+
+/// Writes to connections of which nobody knows the side, over those to accepted ones, up to which these are told as all replies.
+const MAX_UNKNOWN: f64 = 0.05;
 
 /// Thread time of the threads that answer, over the whole watch and without the observer's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -140,10 +144,9 @@ impl Answering {
     }
 
     /// The rate of replies. `saved`: the calibrated prediction of a change, and the wall time that the cause takes. `None`: too few
-    /// calls on sockets are no request loop.
+    /// calls on accepted connections are no request loop.
     pub(super) fn replies(&self, facts: &Facts<'_>, saved: Option<(&Prediction, f64)>) -> Option<Replies> {
         let mut replies = Replies {
-            listens: facts.profile.processes.iter().any(|process| process.listens),
             calls: None,
             per_second: None,
             connections: None,
@@ -152,21 +155,32 @@ impl Answering {
             with_change: None,
             not_known: None,
         };
-        let Some(sockets) = sockets(facts) else {
-            replies.not_known = Some("system calls were not counted".to_owned());
-            return Some(replies);
+        let Connections { accepted, other, unknown } = match connections(facts) {
+            Ok(connections) => connections,
+            Err(why) => {
+                replies.not_known = Some(why.to_owned());
+                // Without counts a socket proves nothing: whoever listens is a server.
+                return facts.profile.processes.iter().any(|process| process.listens).then_some(replies);
+            }
         };
-        if sockets.read_calls.min(sockets.write_calls) < ENOUGH_LOOKS {
+        if unknown.write_calls as f64 > MAX_UNKNOWN * accepted.write_calls as f64 {
+            let all = accepted.write_calls + other.write_calls + unknown.write_calls;
+            replies.not_known = Some(format!(
+                "{} of {} writes to sockets went to connections that were opened and closed between two looks, and whether the \
+                 program accepted them was not seen",
+                say::count(unknown.write_calls as f64),
+                say::count(all as f64)
+            ));
+            return (unknown.read_calls.min(unknown.write_calls) >= ENOUGH_LOOKS).then_some(replies);
+        }
+        if accepted.read_calls.min(accepted.write_calls) < ENOUGH_LOOKS {
             return None;
         }
-        let per_second = sockets.write_calls as f64 / (facts.profile.wall_ns as f64 / 1e9);
-        (replies.calls, replies.per_second) = (Some(sockets.write_calls), Some(per_second));
-        replies.connections = connections(facts, sockets.write_calls);
-        let life_ns = match replies.connections {
-            // More threads than connections: some wait for work.
-            Some(connections) if connections > 0 => self.life_ns.min(connections as f64 * self.span_ns),
-            _ => self.life_ns,
-        };
+        let per_second = accepted.write_calls as f64 / (facts.profile.wall_ns as f64 / 1e9);
+        (replies.calls, replies.per_second) = (Some(accepted.write_calls), Some(per_second));
+        replies.connections = Some(accepted.sockets);
+        // More threads than connections: some wait for work.
+        let life_ns = self.life_ns.min(accepted.sockets.max(1) as f64 * self.span_ns);
         let rate = |parts| self.rate(facts, life_ns, per_second, parts);
         replies.without_cause = rate([1.0; 3]);
         replies.with_change = saved.and_then(|(prediction, cost_ns)| {
@@ -248,58 +262,35 @@ fn locks_delayed([locks, going]: [f64; 2], anyway: f64) -> [f64; 2] {
     [least.clamp(0.0, likely), likely]
 }
 
-/// Calls on sockets, where every call was counted.
-fn sockets(facts: &Facts<'_>) -> Option<KindUse> {
-    facts.profile.calls.as_ref().filter(|calls| calls.complete)?;
-    let kinds = &facts.profile.kinds;
-    let of_sockets = kinds.iter().find(|kind| kind.kind == "socket").cloned();
-    (!kinds.is_empty()).then(|| of_sockets.unwrap_or_default())
-}
-
-/// Sockets with traffic both ways, where the list of files holds all of them.
-fn connections(facts: &Facts<'_>, written: u64) -> Option<u64> {
-    let sockets = facts.profile.files.iter().filter(|file| file.kind == "socket");
-    let listed: u64 = sockets.clone().map(|file| file.writes.calls).sum();
-    let both = sockets.filter(|file| file.reads.calls > 0 && file.writes.calls > 0).count();
-    (listed >= written).then_some(both as u64)
+/// Calls on sockets by side, where every call was counted.
+fn connections(facts: &Facts<'_>) -> Result<Connections, &'static str> {
+    let complete = facts.profile.calls.as_ref().is_some_and(|calls| calls.complete);
+    facts.profile.connections.filter(|_| complete).ok_or("system calls were not counted")
 }
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{CallCounts, Thread};
+    use iowhy_core::profile::{CallCounts, Process, Profile, SocketUse, Thread};
 
     use super::*;
-    use crate::findings::synthetic::{Run, access};
+    use crate::findings::synthetic::Run;
 
-    /// 10 s with 10,000 replies on so many sockets; threads of this CPU time.
+    fn calls(sockets: u64, calls: u64) -> SocketUse {
+        SocketUse { sockets, read_calls: calls, write_calls: calls }
+    }
+
+    /// 10 s with 10,000 replies on so many connections, and as many on the clients' ends of them; threads of this CPU time.
     fn counted(run: Run, sockets: u64, running_s: &[f64]) -> Run {
         run.with(|p| {
             p.calls = Some(CallCounts { complete: true, ..CallCounts::default() });
-            p.kinds = vec![KindUse {
-                kind: "socket".into(),
-                read_calls: 10_000,
-                write_calls: 10_000,
-                ..KindUse::default()
-            }];
+            let [accepted, other] = [calls(sockets, 10_000); 2];
+            p.connections = Some(Connections { accepted, other, ..Connections::default() });
             let ns = |s: &f64| (s * 1e9) as u64;
             p.threads = running_s
                 .iter()
                 .map(|s| Thread { count: 1, lifetime_ns: p.wall_ns, running_ns: ns(s), ..Thread::default() })
                 .collect();
         })
-        .sockets(sockets, 10_000 / sockets)
-    }
-
-    impl Run {
-        fn sockets(mut self, number: u64, calls: u64) -> Run {
-            for _ in 0..number {
-                self = self.file(0, |f| {
-                    (f.kind, f.reads, f.writes) =
-                        ("socket".into(), access(calls, calls, 0), access(calls, calls, 0));
-                });
-            }
-            self
-        }
     }
 
     fn syncs(e: &Entry) -> f64 {
@@ -377,7 +368,7 @@ mod tests {
         let run = counted(run, 8, &[1.0; 8]);
         assert!((rate(&run).per_second.value - 1000.0 / 0.7).abs() < 1e-6);
         // Four of these threads have no client: what they wait for is no turn of anybody.
-        let run = run.with(|p| p.files.clear()).sockets(4, 2500);
+        let run = counted(run, 4, &[1.0; 8]);
         assert!((rate(&run).per_second.value - 1000.0 / (1.0 - 0.6)).abs() < 1e-6);
     }
 
@@ -420,12 +411,33 @@ mod tests {
             .busy(Operation::Socket, Layer::Elsewhere, 0.5)
             .second_thread(|run| run.wait(Operation::Sync, Wait::CacheFlush, 1.0));
         assert_eq!(replies(&counted(helper, 5, &[5.0, 0.0])), None, "a helper syncs");
-        let few = counted(event_loop(Run::new(10.0)), 50, &[2.5]).with(|p| p.kinds[0].read_calls = 19);
-        assert_eq!(replies(&few), None);
+        let few = |p: &mut Profile| p.connections.as_mut().unwrap().accepted.read_calls = 19;
+        assert_eq!(replies(&counted(event_loop(Run::new(10.0)), 50, &[2.5]).with(few)), None);
+    }
+
+    #[test]
+    fn no_count_is_told_where_the_sides_are_not_known() {
         let uncounted = event_loop(Run::new(10.0));
-        let found = replies(&uncounted).unwrap();
+        assert_eq!(replies(&uncounted), None, "a socket proves nothing");
+        let listens = |p: &mut Profile| p.processes.push(Process { listens: true, ..Process::default() });
+        let found = replies(&uncounted.with(listens)).unwrap();
         assert_eq!((found.calls, found.without_cause), (None, None));
         assert!(found.not_known.unwrap().contains("not counted"));
+        let closed = |n| move |p: &mut Profile| p.connections.as_mut().unwrap().unknown = calls(n, n);
+        let with = |n| replies(&counted(event_loop(Run::new(10.0)), 50, &[2.5]).with(closed(n))).unwrap();
+        assert_eq!(with(500).calls, Some(10_000));
+        let found = with(501);
+        assert_eq!((found.calls, found.per_second, found.without_cause), (None, None, None));
+        assert!(found.not_known.unwrap().starts_with("501 of 20,501 writes"));
+    }
+
+    #[test]
+    fn a_client_answers_nobody() {
+        let client = |p: &mut Profile| {
+            let other = calls(50, 10_000);
+            p.connections = Some(Connections { other, ..Connections::default() });
+        };
+        assert_eq!(replies(&counted(event_loop(Run::new(10.0)), 50, &[2.5]).with(client)), None);
     }
 
     #[test]

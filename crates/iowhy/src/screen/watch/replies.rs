@@ -8,18 +8,15 @@ use super::percent_of;
 /// Part of their time that answering threads wait for clients, from which on it is said.
 const IDLE: f64 = 0.2;
 
-/// One paragraph; `None`: nobody answers, or nothing is known.
+/// One paragraph; `None`: nobody answers.
 pub(super) fn note(finding: &Finding) -> Option<String> {
     let replies = finding.replies.as_ref()?;
-    let noun = if replies.listens { "replies" } else { "messages" };
     let Some(now) = replies.per_second else {
-        // Without counts a socket proves nothing: whoever listens is a server.
-        let why = replies.not_known.as_deref().filter(|_| replies.listens)?;
-        return Some(format!("replies a second: not known, {why}"));
+        return Some(format!("replies a second: not known: {}", replies.not_known.as_deref()?));
     };
-    let mut text = format!("{} {noun} a second, counted as writes to sockets", per_second(now));
+    let mut text = format!("{} replies a second, counted as writes to accepted connections", per_second(now));
     if let Some(connections) = replies.connections.filter(|connections| *connections > 1) {
-        text.push_str(&format!(", on {} connections", count(connections)));
+        text.push_str(&format!(" ({})", count(connections)));
     }
     match (&replies.without_cause, replies.not_known.as_deref()) {
         (Some(rate), _) => text.push_str(&predicted(finding, replies, rate)),
@@ -99,7 +96,6 @@ mod tests {
 
     fn seen() -> Replies {
         Replies {
-            listens: true,
             calls: Some(12_340),
             per_second: Some(1234.0),
             connections: Some(50),
@@ -114,7 +110,7 @@ mod tests {
     fn the_rate_is_told_with_what_it_supposes() {
         assert_eq!(
             note(&finding(seen())).unwrap(),
-            "1,234 replies a second, counted as writes to sockets, on 50 connections; 5,000 [4,500, 5,500] without this cause if each \
+            "1,234 replies a second, counted as writes to accepted connections (50); 5,000 [4,500, 5,500] without this cause if each \
              client sends again as soon as it has its reply (n = 1,500); where clients send at a pace of their own, the rate stays and \
              replies come sooner"
         );
@@ -129,12 +125,11 @@ mod tests {
         assert!(note(&finding(nothing)).unwrap().ends_with("is not known: nothing is left"));
         let uncounted =
             Replies { per_second: None, calls: None, not_known: Some("no counts".into()), ..seen() };
-        assert_eq!(note(&finding(uncounted.clone())).unwrap(), "replies a second: not known, no counts");
-        assert_eq!(note(&finding(Replies { listens: false, ..uncounted })), None, "perhaps no server");
-        let client = note(&finding(Replies { listens: false, connections: Some(1), ..seen() })).unwrap();
+        assert_eq!(note(&finding(uncounted)).unwrap(), "replies a second: not known: no counts");
+        let one = note(&finding(Replies { connections: Some(1), ..seen() })).unwrap();
         assert!(
-            client.starts_with("1,234 messages a second, counted as writes to sockets; 5,000"),
-            "{client}"
+            one.starts_with("1,234 replies a second, counted as writes to accepted connections; 5,000"),
+            "{one}"
         );
     }
 }
