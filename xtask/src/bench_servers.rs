@@ -6,7 +6,6 @@
 mod process;
 mod servers;
 
-use std::io::ErrorKind;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -160,14 +159,9 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let gone = |removed: std::io::Result<()>, path: &Path| match removed {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                eprintln!("bench-servers: {}: {error}", path.display())
-            }
-            _ => {}
-        };
-        gone(std::fs::remove_dir_all(&self.folder), &self.folder);
-        gone(std::fs::remove_file(&self.record), &self.record);
+        if let Err(error) = std::fs::remove_dir_all(&self.folder) {
+            eprintln!("bench-servers: {}: {error}", self.folder.display());
+        }
     }
 }
 
@@ -178,7 +172,8 @@ impl Place {
         let _ = std::fs::remove_dir_all(&folder);
         let made = std::fs::create_dir_all(&folder).and_then(|()| chown(&folder, Some(USER), Some(USER)));
         made.map_err(|error| format!("{}: {error}", folder.display()))?;
-        let (iowhy, record) = (target.join("release/iowhy"), target.join("bench-servers.json"));
+        // Of a command that runs as another user, iowhy writes the record as that user.
+        let (iowhy, record) = (target.join("release/iowhy"), folder.join("record.json"));
         Ok(Place { folder, iowhy, record })
     }
 
