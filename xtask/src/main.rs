@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_findings;
+mod bench_servers;
 mod browser;
 mod capture;
 mod dist;
@@ -52,7 +53,9 @@ usage: cargo xtask <command>
   bench    speed, as paired ratios within one run (fio is used where it is installed)
   bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove]
            programs with a known cause: is it named, and does the repair gain what was predicted; runs are kept under
-           target/cases/records, `--again` judges those by the rules of today, `--account` shows where the time went";
+           target/cases/records, `--again` judges those by the rules of today, `--account` shows where the time went
+  bench-servers [FILTER] [--rounds N]
+           servers of Debian's packages: what a setting gains, beside what `iowhy attach` predicts; needs root";
 
 /// Whether the usage above has a command of this name.
 fn names_command(name: &str) -> bool {
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         ["dist", rest @ ..] => dist::run(&root(), rest),
         ["lab", rest @ ..] => lab::run(&root(), rest),
         ["hostile", rest @ ..] => hostile::run(&root(), rest),
+        ["bench-servers", rest @ ..] => bench_servers::run(&root(), rest),
         ["bench-findings", rest @ ..] => bench_findings::run(&root(), rest),
         _ => {
             eprintln!("{USAGE}");

@@ -180,6 +180,53 @@ impl Prediction {
     }
 }
 
+/// What a server sends to its clients, and how often it could without the cause of a finding: of the threads that a cause delays, those
+/// that also read from, write to or wait for sockets answer, and each of their turns is shorter without it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Replies {
+    /// Calls that wrote to a connection which the program had accepted, and succeeded, counted; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// The same in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<f64>,
+    /// Accepted connections that were read from and written to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u64>,
+    /// Part of the time of the answering threads in which they wait for a socket, 0 to 1.
+    pub idle_share: f64,
+    /// The rate if none of this time is spent any more by the answering threads, nor waited for by them, and each peer sends as soon as
+    /// it is answered. Its interval holds the error of samples, what cannot be known of waits for each other, and whether the CPU time of
+    /// other processes grows with the replies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_cause: Option<ReplyRate>,
+    /// The same with the change of the calibrated prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_change: Option<ReplyRate>,
+    /// Why there is no rate, as the end of a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_known: Option<String>,
+}
+
+/// A predicted rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplyRate {
+    /// In a second; `n` is the number of sleeps and samples that it rests on.
+    pub per_second: Estimate,
+    /// What it cannot exceed.
+    pub limit: ReplyLimit,
+}
+
+/// What limits a rate of replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplyLimit {
+    /// What the answering threads still do, and wait for, between two replies.
+    Threads,
+    /// CPU time of the program and, as far as it grows with the replies, of other processes.
+    Cpus,
+}
+
 /// Advice in the terms of a well-known program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramAdvice {
@@ -274,6 +321,10 @@ pub struct Finding {
     /// Why nothing was repeated for this finding, as the end of a sentence; absent where that was not wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_calibrated: Option<String>,
+    /// The rate of replies of a server, now and without the cause; absent where no thread that the cause delays uses sockets, and where
+    /// the program has no clients.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replies: Option<Replies>,
     /// No cause was found, but there may be one: the run waits for storage, was partly unseen, or was too short. `healthy`
     /// would claim more than is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -31,16 +31,21 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// Reads the options, the model of the machine and the table of functions, and opens the outputs.
+    /// Reads the options, the model of the machine and the table of functions, and opens the outputs. `command`: the command with an
+    /// option, for a hint.
     ///
     /// # Errors
     /// Refusals that name the option.
-    pub(crate) fn prepare(args: &SightArgs, prove: bool) -> Result<Observation, Problem> {
+    pub(crate) fn prepare(
+        args: &SightArgs,
+        prove: bool,
+        command: &dyn Fn(&str) -> String,
+    ) -> Result<Observation, Problem> {
         let tier = args.tier.unwrap_or(Tier::Observer);
         let record_calls = prove || args.record_calls;
         if record_calls {
             let option = if prove { "--prove" } else { "--record-calls" };
-            check_calls_are_recorded(option, tier, args.no_counts)?;
+            check_calls_are_recorded(option, tier, args.no_counts, &command(option))?;
         }
         let model = args.model.as_deref().map(machine).transpose()?;
         let files = ProfileFiles::open(args)?;
@@ -96,7 +101,7 @@ impl Observation {
 }
 
 /// That every call can be recorded here: without the record nothing can be replayed, and the program would run for nothing.
-fn check_calls_are_recorded(option: &str, tier: Tier, no_counts: bool) -> Result<(), Problem> {
+fn check_calls_are_recorded(option: &str, tier: Tier, no_counts: bool, command: &str) -> Result<(), Problem> {
     let rights = perf::rights().at_most(tier);
     if rights.observer && !no_counts {
         return Ok(());
@@ -107,8 +112,7 @@ fn check_calls_are_recorded(option: &str, tier: Tier, no_counts: bool) -> Result
         format!("that takes tier observer, and {} is used", rights.tier.id())
     };
     Err(Problem::refused(format!("`{option}` replays a record of every call of the program: {why}")).hint(format!(
-        "as root, or with CAP_BPF and CAP_PERFMON: `sudo iowhy {option} -- CMD`; without `{option}` the program is profiled all \
-         the same"
+        "as root, or with CAP_BPF and CAP_PERFMON: `sudo {command}`; without `{option}` the program is profiled all the same"
     )))
 }
 

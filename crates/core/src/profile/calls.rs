@@ -125,6 +125,30 @@ pub struct KindUse {
     pub written_bytes: u64,
 }
 
+/// Sockets by the side that the program has in their connections. Where it has both, as with a client that is watched as well, each end
+/// is in its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Connections {
+    /// Those that it accepted: it returned from accept while it was watched, or a table of the kernel has it at the address of a socket
+    /// that listens.
+    pub accepted: SocketUse,
+    /// Those that a table has and that it did not accept: it connected itself, they are pairs, or have no connection.
+    pub other: SocketUse,
+    /// Those that were opened and closed between two looks at the tables, without accept.
+    pub unknown: SocketUse,
+}
+
+/// Calls on sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SocketUse {
+    /// Sockets that were read from and written to.
+    pub sockets: u64,
+    /// Calls that read and succeeded.
+    pub read_calls: u64,
+    /// Calls that wrote and succeeded.
+    pub write_calls: u64,
+}
+
 /// One file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileUse {

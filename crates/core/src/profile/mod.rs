@@ -11,7 +11,10 @@ mod served;
 mod sight;
 mod storage;
 
-pub use calls::{Access, CallCount, CallCounts, FileUse, KindUse, SIZE_CLASSES, SampledShare, size_class};
+pub use calls::{
+    Access, CallCount, CallCounts, Connections, FileUse, KindUse, SIZE_CLASSES, SampledShare, SocketUse,
+    size_class,
+};
 pub use course::{
     Course, DeviceCourse, DeviceStep, GroupCourse, GroupDeviceCourse, GroupStep, Step as CourseStep,
 };
@@ -70,6 +73,9 @@ pub struct Profile {
     /// Calls by kind of file, of all files; empty where calls were not counted in the kernel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindUse>,
+    /// Calls on sockets by the side of the program; absent where calls were not counted in the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<Connections>,
     /// Block devices under those files, with their own counters over the whole time, whoever caused them.
     pub devices: Vec<DeviceUse>,
     /// Mounts that the program saw whose bytes another machine or a user-space program serves.

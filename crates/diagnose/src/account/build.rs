@@ -72,6 +72,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
             None => book(class, 1.0, stack.events, Delay::default()),
         }
     }
+    let locks_beside_requests_ns = locks_beside_requests(profile, &mut meanings);
     let thread_ns = profile.thread_ns() as f64;
     let share = |part: f64| if thread_ns > 0.0 { part / thread_ns } else { 0.0 };
     let entries = sorted(sums);
@@ -84,6 +85,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         unknown_symbols_share: share(unknown_ns),
         unseen_share: share(unseen_ns),
         seen_share: share(seen_ns).min(1.0),
+        locks_beside_requests_ns,
         sites: sites.sorted(),
     }
 }
@@ -95,6 +97,23 @@ pub fn meanings<'a>(profile: &'a Profile, classifier: &'a Classifier) -> impl Fn
         let known = stack.known.then(|| classifier.classify_stack(profile, stack));
         off_disk.corrected(known.unwrap_or_else(|| unseen(stack.state)))
     }
+}
+
+/// See [`Account::locks_beside_requests_ns`].
+fn locks_beside_requests<'a>(profile: &'a Profile, meanings: &mut Meanings<'a>) -> Vec<f64> {
+    let mut beside = vec![0.0; profile.threads.len()];
+    let mut known = false;
+    for stack in profile.stacks.iter().filter(|s| s.state == State::Blocked && s.seen_ns > 0.0) {
+        let Some(requests) = stack.requests else { continue };
+        known = true;
+        if meanings.of(stack).wait == Some(Wait::Futex)
+            && let Some(sum) = beside.get_mut(stack.thread as usize)
+        {
+            let share = (requests.device_ns + requests.queued_ns) / stack.seen_ns;
+            *sum += share.clamp(0.0, 1.0) * stack.time_ns;
+        }
+    }
+    if known { beside } else { Vec::new() }
 }
 
 /// Meanings of stacks, each found once.

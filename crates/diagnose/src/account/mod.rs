@@ -85,6 +85,9 @@ pub struct Account {
     /// Thread time that rests on recorded intervals, as a share of `thread_ns`. The rest was inferred
     /// ([`Account::inferred_share`]).
     pub seen_share: f64,
+    /// Thread time of waits for another thread or process (futex, semaphore) beside which a request of the program was queued or at a
+    /// device, by thread of the profile. Empty: requests were not seen.
+    pub locks_beside_requests_ns: Vec<f64>,
     /// Where in the program its operations were called, greatest thread time first; only stacks whose user frames
     /// could be followed out of the system's libraries.
     pub sites: Vec<Site>,

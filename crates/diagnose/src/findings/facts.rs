@@ -126,6 +126,16 @@ pub(super) fn share_of(sampled: SampledShare) -> Option<Estimate> {
     Some(Estimate { value: sampled.value()?, low, high, unit: Unit::Ratio, n: sampled.n })
 }
 
+/// How far a share that `k` of `n` samples show may lie below and above what it seems, relative to it; 1 and 1 when no
+/// sample shows it.
+pub(super) fn sampling_error(k: u64, n: u64) -> (f64, f64) {
+    let share = SampledShare { hits: k.min(n), n };
+    match share.value().zip(share.interval()).filter(|(p, _)| *p > 0.0) {
+        Some((p, (low, high))) => ((1.0 - low / p).clamp(0.0, 1.0), (high / p - 1.0).clamp(0.0, 1.0)),
+        None => (1.0, 1.0),
+    }
+}
+
 /// Whether a file's bytes are on the path between program and disk. Descriptors whose file could not be looked up
 /// (`unknown`) were opened and closed within a moment: that is what is done with regular files, not with pipes.
 fn is_storage(file: &FileUse) -> bool {

@@ -36,6 +36,7 @@ mod removable;
 mod repair_tests;
 mod repairs;
 mod replaced_files;
+mod replies;
 mod report;
 mod say;
 mod served;

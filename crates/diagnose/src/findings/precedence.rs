@@ -167,6 +167,7 @@ mod tests {
             in_program: None,
             prediction: None,
             not_calibrated: None,
+            replies: None,
             undecided: false,
         };
         let first = |share, theirs, at_device, gain| {
@@ -195,6 +196,7 @@ mod tests {
             in_program: None,
             prediction: None,
             not_calibrated: None,
+            replies: None,
             undecided: false,
         };
         let both = vec![finding(F::SyncPerWrite, 0.06), finding(F::DirtyThrottle, 0.8)];

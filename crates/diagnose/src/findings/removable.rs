@@ -14,8 +14,9 @@
 //! causes, and how much of a cost a repair leaves.
 
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::SampledShare;
 
+use super::facts::sampling_error;
+use super::replies::Answering;
 use super::{Facts, WORTH_SAVING, queueing};
 use crate::account::Entry;
 
@@ -31,6 +32,8 @@ pub(super) struct Removable {
     pub(super) booked_ns: f64,
     /// The run becomes shorter by no more.
     pub(super) most_ns: f64,
+    /// The same for threads that answer clients; `None`: no thread that uses sockets has any of it.
+    pub(super) answering: Option<Answering>,
 }
 
 impl Removable {
@@ -42,8 +45,13 @@ impl Removable {
     /// The same where the run becomes shorter by no more than this.
     pub(super) fn at_most(self, most_ns: f64) -> Removable {
         let least = |ns: f64| ns.min(most_ns.max(0.0));
-        let Removable { certain_ns, booked_ns, most_ns } = self;
-        Removable { certain_ns: least(certain_ns), booked_ns: least(booked_ns), most_ns: least(most_ns) }
+        let Removable { certain_ns, booked_ns, most_ns, .. } = self;
+        Removable {
+            certain_ns: least(certain_ns),
+            booked_ns: least(booked_ns),
+            most_ns: least(most_ns),
+            ..self
+        }
     }
 }
 
@@ -52,7 +60,9 @@ impl Facts<'_> {
     /// goes with it (see `queueing`). Queueing itself is not weighed.
     pub(super) fn removable(&self, weight: impl Fn(&Entry) -> f64) -> Removable {
         let entries = queueing::shared_out(self.profile, self.account);
-        self.going(&entries, |e| if e.class.layer == Layer::CpuQueue { 0.0 } else { weight(e) })
+        let weight = |e: &Entry| if e.class.layer == Layer::CpuQueue { 0.0 } else { weight(e) };
+        let answering = Answering::new(self, &entries, &weight);
+        Removable { answering, ..self.going(&entries, weight) }
     }
 
     /// The same where the cause lies outside the program, so that its queueing stays, or is what is weighed.
@@ -99,18 +109,9 @@ impl Facts<'_> {
             certain_ns: certain * (1.0 - sampled * less),
             booked_ns: wall,
             most_ns: most * (1.0 + sampled * more),
+            answering: None,
         }
         .at_most(account.wall_ns)
-    }
-}
-
-/// How far a share that `k` of `n` samples show may lie below and above what it seems, relative to it; 1 and 1 when no
-/// sample shows it.
-fn sampling_error(k: u64, n: u64) -> (f64, f64) {
-    let share = SampledShare { hits: k.min(n), n };
-    match share.value().zip(share.interval()).filter(|(p, _)| *p > 0.0) {
-        Some((p, (low, high))) => ((1.0 - low / p).clamp(0.0, 1.0), (high / p - 1.0).clamp(0.0, 1.0)),
-        None => (1.0, 1.0),
     }
 }
 
@@ -135,7 +136,7 @@ mod tests {
             0.5,
         );
         let going = run.facts(|f| f.removable(reads));
-        assert_eq!(going, Removable { certain_ns: 5e9, booked_ns: 5e9, most_ns: 5e9 });
+        assert_eq!((going.certain_ns, going.booked_ns, going.most_ns), (5e9, 5e9, 5e9));
     }
 
     #[test]

@@ -44,6 +44,9 @@ impl Draft {
                 say::percent(queued)
             ));
         }
+        let booked_ns = self.removable.map_or(0.0, |removable| removable.booked_ns);
+        let saved = prediction.as_ref().map(|prediction| (prediction, booked_ns)).filter(|_| booked_ns > 0.0);
+        let replies = self.removable.and_then(|r| r.answering).and_then(|a| a.replies(facts, saved));
         worth.then(|| Finding {
             id: self.id,
             share: facts.wall_share(self.cost_ns),
@@ -55,6 +58,7 @@ impl Draft {
             in_program: None,
             prediction,
             not_calibrated: None,
+            replies,
             undecided: false,
         })
     }

@@ -160,6 +160,7 @@ impl WatchArgs {
     /// Whether `attach` takes this option of `iowhy -- CMD`, too.
     pub fn is_for_attach(name: &str) -> bool {
         [
+            "--prove",
             "--flamegraph",
             "--profile",
             "--perfetto",
@@ -211,12 +212,17 @@ pub struct AttachArgs {
     /// close, stat, names, descriptor, map) and a time, such as 'sync>50ms' (needs root, or CAP_BPF and CAP_PERFMON). All calls are
     /// timed, and the slowest twenty of the operation listed
     #[arg(long, value_name = "OP>TIME", value_parser = value(When::parse),
-        conflicts_with_all = ["flamegraph", "profile", "perfetto", "model", "tier", "no_counts", "no_calibrate", "record_calls"])]
+        conflicts_with_all = ["prove", "flamegraph", "profile", "perfetto", "model", "tier", "no_counts", "no_calibrate", "record_calls"])]
     pub when: Option<When>,
 
     /// End after so many slow calls [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "when", value_parser = value(count::<usize>(1..=100)))]
     pub count: Option<usize>,
+
+    /// Record every call, and afterwards replay those of the seconds that were profiled, unchanged and repaired, to test the advice of
+    /// each finding (needs root or CAP_BPF and CAP_PERFMON). The program runs on; nothing of its files is dropped from the page cache
+    #[arg(long)]
+    pub prove: bool,
 
     /// Options shared with `iowhy -- CMD`.
     #[command(flatten)]

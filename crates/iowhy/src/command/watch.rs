@@ -15,16 +15,13 @@ use crate::ending::Ending;
 use crate::observation::{Observation, invocation};
 use crate::output::{self, Report, complain};
 use crate::prediction::Calibrate;
-use crate::proof::{Wanted, prove};
+use crate::proof;
 use crate::rank;
 use crate::record::run_time::RunTimeRecord;
 use crate::run_as;
 use crate::screen;
 use crate::shell;
 use iowhy_view::document::Detail;
-
-/// Seed of a proof right after the run: the same in every run.
-const PROOF_SEED: u64 = 1;
 
 /// Runs the command.
 ///
@@ -55,7 +52,8 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
     }
     let named = shell::line(args.program.iter().cloned());
     let report = Report::open(args.output.as_deref(), &args.sight.profile_files(), options, &named)?;
-    let observation = Observation::prepare(&args.sight, args.prove)?;
+    let observation =
+        Observation::prepare(&args.sight, args.prove, &|option| format!("iowhy {option} -- CMD"))?;
     if args.prove {
         // Before the program runs, so that no signal between its end and the proof is lost.
         interrupt::install();
@@ -93,14 +91,8 @@ pub fn run(args: &WatchArgs, path_options: &PathArgs, options: &OutputArgs) -> R
     let mut shown = screen::text(&screen::watch::chapter(&record, Detail::Screen), report.width());
     if args.prove {
         interrupt::check_terminal();
-        let wanted = Wanted::default();
-        let proof = prove(&record.profile, &record.findings, &wanted, PROOF_SEED, report.quiet());
         shown.push('\n');
-        shown.push_str(&screen::text(
-            &screen::prove::appendix(&record.subject, &proof, Detail::Screen),
-            report.width(),
-        ));
-        record.proof = Some(proof);
+        shown.push_str(&proof::append(&mut record, report.width(), report.quiet()));
     }
     Ok(completed(ending, [profiles, report.finish(&shown, &record)]))
 }

@@ -42,6 +42,7 @@ mod run_as_files;
 mod schema;
 mod scripted;
 mod served;
+mod servers;
 mod signals;
 mod sim;
 mod stripe;

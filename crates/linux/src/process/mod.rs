@@ -3,9 +3,9 @@
 //! Readings cost little, and hold whatever happens to the process: it may end at any instant, hide, or have an odd name.
 //! Invariant: a reading that fails is `None` or left out; it is never a guess, and never an error.
 
+pub mod connections;
 pub mod counters;
 pub mod kernel_stack;
-pub mod listening;
 pub mod open_files;
 pub mod schedstat;
 pub mod task;

@@ -2,6 +2,7 @@
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::replay::Op;
 use iowhy_diagnose::findings::Facts;
 
 use super::arms::{AllTimes, ArmId, Arms};
@@ -21,15 +22,19 @@ pub(super) struct Plans {
 }
 
 impl Plans {
-    /// Makes the plans that these findings need.
+    /// Makes the plans that these findings need. `live`: the program still runs.
     pub(super) fn new(
         facts: &Facts<'_>,
         findings: &[&Finding],
         source: Result<Source<'_>, String>,
         bounds: &Bounds,
+        live: bool,
     ) -> Plans {
         let many = findings.iter().any(|f| f.id == FindingId::ManySmallFiles);
-        let checked = |baseline| same_system::checked(baseline, carried::file_system);
+        let checked = |baseline| {
+            let baseline = same_system::checked(baseline, carried::file_system)?;
+            if live { beside_a_running_program(baseline) } else { Ok(baseline) }
+        };
         let calls = source
             .and_then(|source| recorded::baseline(facts, &source, bounds))
             .and_then(checked)
@@ -68,6 +73,14 @@ impl Plans {
         let files = files.map(|files| files.map(|baseline| add("baseline of the small files", baseline)));
         Baselines { calls, files }
     }
+}
+
+/// The plan, if it makes no names: those would be beside the names of the running program.
+fn beside_a_running_program(baseline: Baseline) -> Result<Baseline, String> {
+    if baseline.plan.tree.is_some() || baseline.plan.any(|a| a.op == Op::RecreateFile) {
+        return Err("it would make files with names beside those of the running program".to_owned());
+    }
+    Ok(baseline)
 }
 
 /// An unchanged run with its arm.

@@ -62,9 +62,9 @@ pub fn predict(
         return Vec::new();
     }
     let bounds = Bounds::CALIBRATION;
-    let plans = Plans::new(facts, &tried, Source::window(facts, bounds.max_arm_ns), &bounds);
+    let plans = Plans::new(facts, &tried, Source::window(facts, bounds.max_arm_ns), &bounds, live);
     let changes: Vec<(FindingId, Result<Vec<Change>, String>)> =
-        tried.iter().map(|f| (f.id, changes(facts, f.id, &plans, live))).collect();
+        tried.iter().map(|f| (f.id, changes(facts, f.id, &plans))).collect();
     let repairable: Vec<FindingId> = changes.iter().filter(|(_, c)| c.is_ok()).map(|(id, _)| *id).collect();
     if repairable.is_empty() {
         return changes.into_iter().filter_map(|(id, c)| Some((id, Err(c.err()?)))).collect();
@@ -121,11 +121,8 @@ impl Change {
 }
 
 /// The advised change in the sizes that its user may choose, and its alternatives.
-fn changes(facts: &Facts<'_>, id: FindingId, plans: &Plans, live: bool) -> Result<Vec<Change>, String> {
+fn changes(facts: &Facts<'_>, id: FindingId, plans: &Plans) -> Result<Vec<Change>, String> {
     let plan = &plans.for_finding(id).map_err(Clone::clone)?.plan;
-    if live && (plan.tree.is_some() || plan.any(|a| a.op == Op::RecreateFile)) {
-        return Err("it would make files with names beside those of the running program".to_owned());
-    }
     let of = |sizes: Sizes, size| {
         let unrolled = turns(id, plan, &sizes);
         let plan = window::unrolled(plan, unrolled).ok_or("the recorded calls are too few to show it")?;

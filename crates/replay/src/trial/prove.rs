@@ -10,11 +10,11 @@ use super::baselines::{BaselineArm, Baselines, Fidelity, Plans};
 use super::combined;
 use super::device_pace::DevicePace;
 use super::judge::{Against, Repairs, Tried, without_baseline};
-use crate::carry_out::HelperCommand;
+use crate::carry_out::{CacheBefore, HelperCommand};
 use crate::fidelity;
-use crate::plan::Bounds;
 use crate::plan::source::Source;
 use crate::plan::what_if::{self, Change};
+use crate::plan::{Baseline, Bounds};
 use crate::proof::{FindingProof, Proof, Together, WhatIf};
 use crate::verdict::Verdict;
 
@@ -32,6 +32,8 @@ pub struct Request<'a> {
     pub sizes: Sizes,
     /// Further changes to try.
     pub changes: &'a [Change],
+    /// Whether the program still runs: then nothing is dropped from the page cache, and no file gets a name beside its own.
+    pub live: bool,
     /// Counted rounds.
     pub rounds: usize,
     /// Seed of the order of the arms and of the intervals.
@@ -68,10 +70,13 @@ impl<'a> Trial<'a> {
     /// # Errors
     /// There is no baseline: a proof that says why.
     fn plan(request: &'a Request<'a>) -> Result<(Trial<'a>, Arms), Box<Proof>> {
-        let Request { facts, sizes, .. } = *request;
+        let Request { facts, sizes, live, .. } = *request;
         let findings: Vec<&Finding> = request.findings.iter().filter(|f| f.id.is_repairable()).collect();
         let (tried, not_tried) = findings.split_at(findings.len().min(MAX_FINDINGS));
-        let plans = Plans::new(facts, tried, Source::record(facts), &Bounds::PROOF);
+        let mut plans = Plans::new(facts, tried, Source::record(facts), &Bounds::PROOF, live);
+        if live {
+            plans.calls = plans.calls.and_then(with_cache_as_it_is);
+        }
         let repairs: Vec<(&Finding, Result<Vec<Repaired>, String>)> =
             tried.iter().map(|f| (*f, repairs(facts, f.id, &plans, sizes))).collect();
         let repairable: Vec<FindingId> =
@@ -218,6 +223,12 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// The plan, if it drops nothing from the page cache that a running program uses.
+fn with_cache_as_it_is(baseline: Baseline) -> Result<Baseline, String> {
+    CacheBefore::look(&baseline.plan, 0)?;
+    Ok(baseline)
+}
+
 /// The repairs of a finding, the advised one first.
 fn repairs(facts: &Facts<'_>, id: FindingId, plans: &Plans, sizes: Sizes) -> Result<Vec<Repaired>, String> {
     let plan = &plans.for_finding(id).map_err(Clone::clone)?.plan;
@@ -276,13 +287,15 @@ mod tests {
             in_program: None,
             prediction: None,
             not_calibrated: None,
+            replies: None,
             undecided: false,
         };
         // The rules find neither of them in this run.
         let findings = [FindingId::SyncPerWrite, FindingId::CpuBound, FindingId::QueueDepthOne].map(printed);
         let request = |facts: &Facts<'_>| {
             let (sizes, changes) = (Sizes::default(), [].as_slice());
-            let request = Request { facts, findings: &findings, sizes, changes, rounds: 5, seed: 7 };
+            let request =
+                Request { facts, findings: &findings, sizes, changes, live: true, rounds: 5, seed: 7 };
             prove(&request, &|| Command::new("false"), &mut |_, _, _| {})
         };
         let proof = Run::new(1.0).facts(request);

@@ -49,6 +49,8 @@ pub(crate) enum Shape {
     AdviseMap,
     /// Opens a path; it returns a descriptor.
     Open,
+    /// Takes a connection from a client; it returns a descriptor.
+    Accept,
     /// fcntl: it may change flags.
     Control,
     /// Nothing that concerns us beyond its count and time. io_uring_enter is here: what it submits is in memory.
@@ -95,6 +97,7 @@ impl Shape {
             libc::SYS_madvise => Shape::AdviseMap,
             libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open_by_handle_at => Shape::Open,
             libc::SYS_fcntl => Shape::Control,
+            libc::SYS_accept | libc::SYS_accept4 => Shape::Accept,
             _ => Shape::Other,
         }
     }

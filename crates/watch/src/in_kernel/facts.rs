@@ -42,6 +42,8 @@ pub(crate) struct Facts {
     pub(crate) paths: HashMap<FileKey, String>,
     /// By kind of file.
     pub(crate) kinds: Vec<KindUse>,
+    /// Those on sockets, by socket.
+    pub(crate) sockets: Vec<SocketCalls>,
     /// By process: what its threads moved from and to files, all syncs, and what its ended threads moved from and to devices.
     pub(crate) processes: HashMap<u32, OwnIo>,
     /// By thread that lives: what is not yet in `processes`.
@@ -50,6 +52,18 @@ pub(crate) struct Facts {
     pub(crate) rings: Vec<RingRequests>,
     /// What did not fit.
     pub(crate) lost: Lost,
+}
+
+/// Calls on a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SocketCalls {
+    /// 0: it had no place of its own.
+    pub(crate) inode: u64,
+    /// Whether accept returned it.
+    pub(crate) accepted: bool,
+    /// Those that succeeded.
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
 }
 
 /// What did not fit into the observer's tables, each counted when it was refused.
@@ -99,6 +113,7 @@ pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
     Ok(Facts {
         calls: calls(object)?,
         kinds: by_kind(&sums),
+        sockets: sockets(&sums),
         files: by_path(sums, &paths),
         paths,
         // Where one is missing, what the others did does not add up.
@@ -266,6 +281,17 @@ fn by_kind(sums: &HashMap<FileKey, [u64; SUMS]>) -> Vec<KindUse> {
     kinds.into_values().filter(|sum| sum.read_calls + sum.write_calls > 0).collect()
 }
 
+fn sockets(sums: &HashMap<FileKey, [u64; SUMS]>) -> Vec<SocketCalls> {
+    let sockets = sums.iter().filter(|(key, _)| key.kind() == "socket");
+    let of = |(FileKey([inode, _]), words): (&FileKey, &[u64; SUMS])| SocketCalls {
+        inode: *inode,
+        accepted: words[OPENS] > 0,
+        reads: words[0],
+        writes: words[ACCESS],
+    };
+    sockets.map(of).filter(|calls| calls.reads + calls.writes > 0).collect()
+}
+
 /// Joins what has the same path: a file that was replaced keeps its name.
 fn by_path(sums: HashMap<FileKey, [u64; SUMS]>, paths: &HashMap<FileKey, String>) -> Vec<FileUse> {
     let mut joined: HashMap<(String, &'static str), [u64; SUMS]> = HashMap::new();
@@ -318,7 +344,8 @@ fn file(path: String, kind: &str, sums: &[u64; SUMS]) -> FileUse {
         kind: kind.to_owned(),
         reads: access(&sums[..ACCESS], sizes(0)),
         writes: access(&sums[ACCESS..2 * ACCESS], sizes(1)),
-        opens,
+        // Of a socket: that it was accepted.
+        opens: if kind == "socket" { 0 } else { opens },
         syncs,
         mapped: maps > 0 && code_maps == 0,
         ..FileUse::default()

@@ -32,9 +32,9 @@ use shapes::{MACHINE_WORDS, NUMBERS, machine_words, shape_words};
 
 pub(crate) use called::Called;
 pub(crate) use cost::Cost;
-pub(crate) use facts::Facts;
 #[cfg(test)]
 use facts::Lost;
+pub(crate) use facts::{Facts, SocketCalls};
 pub(crate) use machine::{
     BLOCKED, CpuTimes, Ended, FIRST_IN_CALL, IN_CALL, IN_RECLAIM, IO, MEMORY, MachineObserver, RECLAIMS,
     Report, SERVER, Waiting,

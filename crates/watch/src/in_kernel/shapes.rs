@@ -66,7 +66,8 @@ pub(super) fn shape_words(shape: Shape) -> [u16; 10] {
         }
         Shape::Seek => simple(SEEK, 0),
         Shape::Sync => simple(SYNC, 0),
-        Shape::Open => simple(OPEN, 0),
+        // The observer counts both as opens: a socket is opened in no other way.
+        Shape::Open | Shape::Accept => simple(OPEN, 0),
         Shape::Map => simple(MAP, 4),
         Shape::Control => simple(CONTROL, 0),
         Shape::Advise => simple(ADVISE, 0),

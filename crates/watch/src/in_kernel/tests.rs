@@ -2,6 +2,7 @@
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use iowhy_core::profile::FileUse;
@@ -89,6 +90,34 @@ fn every_call_is_counted_once_with_its_bytes_and_its_file() {
     assert_eq!((data.reads.after_seek.hits, data.reads.unaligned.hits), (1, 1));
     assert_eq!(data.reads.sizes[12], 601);
     assert_eq!(facts.lost, Lost::default());
+}
+
+#[test]
+fn a_connection_that_was_accepted_is_told_from_its_other_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let Some(facts) = counted(move || {
+        let mut client = UnixStream::connect(&path).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let mut request = [0; 7];
+        for _ in 0..100 {
+            client.write_all(b"request").unwrap();
+            server.read_exact(&mut request).unwrap();
+        }
+        server.write_all(b"reply").unwrap();
+        client.read_exact(&mut request[..5]).unwrap();
+    }) else {
+        return;
+    };
+    let of = |accepted| {
+        let mut sockets = facts.sockets.iter().filter(|socket| socket.accepted == accepted);
+        let socket = sockets.next().unwrap();
+        assert_eq!(sockets.next(), None);
+        (socket.reads, socket.writes)
+    };
+    assert_eq!((of(true), of(false)), ((100, 1), (1, 100)));
+    assert!(facts.files.iter().all(|file| file.kind != "socket" || file.opens == 0), "{:?}", facts.files);
 }
 
 #[test]

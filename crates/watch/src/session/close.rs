@@ -276,10 +276,12 @@ impl EventLoop<'_> {
         let others = others_on_cpu(&parts.ticks, self.state.programs.get_mut());
         let ran = file.as_deref().map(|file| (file, units::time(parts.wall_ns as f64)));
         self.limitations.splice(0..0, self.state.hidden.limitations(ran));
-        let State { mut reader, mut files, block, .. } = self.state;
+        let State { mut reader, mut files, block, threads, .. } = self.state;
         let rings = with_requests(files.rings(), counted.rings);
         let mounts = files.mounts(&mut reader);
         let processes = with_ends(parts.processes, &files);
+        let connections =
+            counted.calls.is_some().then(|| files.connections(&counted.sockets, &threads.processes()));
         let (files, wanted) = files.finish(counted.files, &mounts, &mut reader);
         let rpc = nfs(&self.before, &machine);
         let served = served::mounts(&mounts, &files, self.directory.as_deref(), rpc);
@@ -319,6 +321,7 @@ impl EventLoop<'_> {
             pattern: identified(counted.pattern, &files),
             files,
             kinds: counted.kinds,
+            connections,
             devices,
             served,
             block: block.map(|b| b.finish(parts.charges.as_ref())),

@@ -13,7 +13,7 @@ use iowhy_linux::reader::Reader;
 use super::recording::Recording;
 use crate::calls::{Durations, FileKey};
 use crate::event_log::SlowCall;
-use crate::in_kernel::{Cost, Facts, InKernel};
+use crate::in_kernel::{Cost, Facts, InKernel, SocketCalls};
 
 /// What the observer counted over the whole watch.
 #[derive(Default)]
@@ -22,6 +22,7 @@ pub(super) struct Counts {
     pub(super) calls: Option<CallCounts>,
     pub(super) files: Vec<FileUse>,
     pub(super) kinds: Vec<KindUse>,
+    pub(super) sockets: Vec<SocketCalls>,
     /// See [`Facts::processes`].
     pub(super) processes: HashMap<u32, OwnIo>,
     /// See [`Facts::living`].
@@ -165,7 +166,7 @@ impl Counting {
                 return None;
             }
         };
-        let Facts { mut calls, mut files, paths, kinds, processes, living, rings, lost } = facts;
+        let Facts { mut calls, mut files, paths, kinds, sockets, processes, living, rings, lost } = facts;
         for (count, what) in [
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
@@ -189,7 +190,19 @@ impl Counting {
             record.excess_ns = cost.and_then(|cost| cost.excess_ns);
         }
         let calls = Some(CallCounts { complete: lost.threads == 0, calls });
-        Some(Counts { calls, files, kinds, processes, living, pattern, rings, recorded, slowest, cost_ns })
+        Some(Counts {
+            calls,
+            files,
+            kinds,
+            sockets,
+            processes,
+            living,
+            pattern,
+            rings,
+            recorded,
+            slowest,
+            cost_ns,
+        })
     }
 }
 

@@ -6,16 +6,18 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use iowhy_core::profile::{FileUse, PipeEnd, RingUse};
+use iowhy_core::profile::{Connections, FileUse, PipeEnd, RingUse};
 use iowhy_linux::mounts::{Mount, above};
 
 use iowhy_linux::block::devices::BlockTree;
 use iowhy_linux::file_facts::{FileFacts, facts_of_path, mounts_of};
 use iowhy_linux::page_cache;
-use iowhy_linux::process::listening;
 use iowhy_linux::process::open_files::{self, OpenFile};
 use iowhy_linux::reader::Reader;
 use iowhy_linux::served;
+
+use super::sockets::{Sockets, Tables};
+use crate::in_kernel::SocketCalls;
 
 /// Looks come so often at the beginning, and later.
 pub(super) const EARLY_NS: u64 = 5_000_000;
@@ -62,8 +64,7 @@ pub(super) struct Files {
     open: HashMap<(u32, u32), PathBuf>,
     /// Ends of pipes, with their processes.
     pipes: BTreeSet<(u32, PipeEnd)>,
-    /// Processes that were found to listen for connections.
-    listening: HashSet<u32>,
+    sockets: Sockets,
     /// Requests in flight on all rings together, one number for each round of looks that saw any.
     in_flight: Vec<u32>,
 }
@@ -100,8 +101,7 @@ impl Files {
         self.counted = 0;
         let mut left = MAX_AT_ONCE;
         let mut in_flight = 0u32;
-        // Tables of sockets may be long: they are read at the first looks, and ever more seldom.
-        let mut listening = self.turn.is_power_of_two().then(Listening::default);
+        let mut tables = Tables::are_due(self.turn).then(Tables::default);
         for n in 0..processes.len().min(MAX_PROCESSES) {
             let pid = processes[(self.turn.wrapping_mul(MAX_PROCESSES).wrapping_add(n)) % processes.len()];
             let open = some_open(pid, self.turn, left, reader);
@@ -111,8 +111,8 @@ impl Files {
             for file in open {
                 left -= 1;
                 in_flight = in_flight.saturating_add(file.in_flight.unwrap_or(0));
-                if listening.as_mut().is_some_and(|sockets| sockets.holds(pid, &file.path)) {
-                    self.listening.insert(pid);
+                if let Some((tables, inode)) = tables.as_mut().zip(number_in(&file.path, "socket:[")) {
+                    self.sockets.met(pid, inode, tables);
                 }
                 if let Some(inode) = number_in(&file.path, "pipe:[").filter(|_| self.pipes.len() < MAX_KNOWN)
                 {
@@ -175,7 +175,13 @@ impl Files {
 
     /// Whether a process was found to listen for connections.
     pub(super) fn listens(&self, pid: u32) -> bool {
-        self.listening.contains(&pid)
+        self.sockets.listens(pid)
+    }
+
+    /// Sums of calls on sockets by side, after a last look at the tables of these processes.
+    pub(super) fn connections(&mut self, calls: &[SocketCalls], processes: &[u32]) -> Connections {
+        self.sockets.last_look(processes);
+        self.sockets.connections(calls)
     }
 
     /// When [`Files::round`] wants to be called again.
@@ -269,18 +275,6 @@ impl Files {
 /// The inode in what `/proc` calls a pipe or a socket: `pipe:[1]`.
 fn number_in(path: &Path, before: &str) -> Option<u64> {
     path.to_str()?.strip_prefix(before)?.strip_suffix(']')?.parse().ok()
-}
-
-/// The sockets that listen, read when the first socket is met.
-#[derive(Default)]
-struct Listening(Option<HashSet<u64>>);
-
-impl Listening {
-    /// Whether this descriptor of a process listens.
-    fn holds(&mut self, pid: u32, path: &Path) -> bool {
-        let Some(inode) = number_in(path, "socket:[") else { return false };
-        self.0.get_or_insert_with(|| listening::sockets(pid)).contains(&inode)
-    }
 }
 
 /// Fills in what a file is, from when it was first seen or else from its path now.

@@ -18,6 +18,7 @@ mod programs;
 mod recording;
 mod requests;
 mod served;
+mod sockets;
 mod state;
 mod thread_set;
 

@@ -62,6 +62,7 @@ pub(super) fn too_short(facts: &Facts<'_>) -> Finding {
         in_program: None,
         prediction: None,
         not_calibrated: None,
+        replies: None,
         undecided: true,
     }
 }
@@ -124,6 +125,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         in_program: None,
         prediction: None,
         not_calibrated: None,
+        replies: None,
         undecided,
     })
 }

@@ -49,6 +49,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         certain_ns: sum(|r| r.certain_ns),
         booked_ns: sum(|r| r.booked_ns),
         most_ns: sum(|r| r.most_ns),
+        answering: None,
     }
     .at_most(all.most_ns);
     Draft {
@@ -100,6 +101,7 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
         certain_ns: going(shared.low, room.floor()).certain_ns,
         booked_ns: going(shared.value, room).booked_ns,
         most_ns: going(shared.high, room.ceil()).most_ns,
+        answering: None,
     };
     let first = block.others.first().filter(|_| removable.booked_ns > 0.0)?;
     // By the waits that were theirs, or, where all were for a place in the queue, by their requests.

@@ -140,6 +140,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         in_program: None,
         prediction: None,
         not_calibrated: None,
+        replies: None,
         undecided: false,
     })
 }

@@ -9,10 +9,10 @@ use iowhy_core::problem::Problem;
 use iowhy_probe::interrupt;
 
 use crate::cli::{OutputArgs, ProveArgs};
-use crate::ending::{self, Ending};
+use crate::ending::Ending;
 use crate::output::{self, Outputs};
-use crate::proof::{Wanted, prove};
-use crate::record::prove::{Proof, ProveRecord};
+use crate::proof::{self, Wanted, prove};
+use crate::record::prove::ProveRecord;
 use crate::record::{Kind, SCHEMA};
 use crate::recorded_run;
 use crate::screen;
@@ -33,6 +33,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         rounds: args.rounds,
         sizes: sizes::asked(args),
         changes: args.what_if.clone().unwrap_or_default(),
+        just_now: false,
     };
     let outputs = Outputs::open_apart(options, &[&args.record])?;
     let (record, warnings) = recorded_run::record(&args.record, args.force, OTHER_MACHINE)?;
@@ -45,7 +46,7 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
         return Err(Problem::refused(format!("`{}` cannot be replayed: {reason}", args.record.display()))
             .hint(proof.hint.as_deref().unwrap_or(AGAIN)));
     }
-    let ending = ending_of(&proof);
+    let ending = proof::ending(&proof);
     let record = ProveRecord {
         schema: SCHEMA,
         kind: Kind::Proof,
@@ -59,14 +60,4 @@ pub fn run(args: &ProveArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     let shown = screen::text(&screen::prove::chapter(&record, Detail::Screen), output::width());
     outputs.finish(&shown, &record)?;
     Ok(ending)
-}
-
-/// An interrupt, and a replay that failed, make the exit code 1.
-fn ending_of(proof: &Proof) -> Ending {
-    let interrupted = interrupt::requested().then(ending::interrupted);
-    let failed = proof.findings.iter().find(|finding| finding.failed).map(|finding| {
-        let why = finding.reason.as_deref().unwrap_or("no reason is known");
-        Problem::failed(format!("the replay for `{}` failed: {why}", finding.id.id()))
-    });
-    Ending::from_reasons(interrupted.into_iter().chain(failed))
 }

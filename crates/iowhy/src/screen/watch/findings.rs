@@ -7,7 +7,7 @@ use iowhy_core::finding::{Finding, ProgramChange};
 use iowhy_core::units::{count, time};
 use iowhy_view::document::{Detail, Part};
 
-use super::{percent_of, prove};
+use super::{percent_of, prove, replies};
 use crate::record::watch::WatchRecord;
 use crate::screen::figures::factor;
 
@@ -40,6 +40,7 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         parts.push(Part::List(lines));
         let whole = i == 0 || detail.is_page();
         parts.extend(time_that_remains(finding).map(Part::Note));
+        parts.extend(replies::note(finding).map(Part::Note));
         parts.extend(in_program(finding, detail.rows(if whole { MAX_CHANGES } else { 1 }, usize::MAX)));
         let advice = if whole { finding.advice.as_str() } else { first_sentence(&finding.advice) };
         if !advice.is_empty() {

@@ -5,6 +5,7 @@ mod charts;
 mod files;
 mod findings;
 mod processes;
+mod replies;
 mod tables;
 #[cfg(test)]
 mod tests;
