@@ -1,7 +1,7 @@
 //! Speed, shown as paired ratios within one run: our loop against a bare one and against fio, in interleaved rounds,
 //! each ratio with its interval. What watching costs is in [`watching`], cache policies are in [`policies`], the timed
-//! simulator in [`timed`], how fast traces are read in [`traces`], `iowhy mrc` beside libCacheSim in [`mrc`]. Prints; asserts nothing, because a shared machine
-//! proves nothing by one number.
+//! simulator in [`timed`], how fast traces are read in [`traces`], `iowhy mrc` beside libCacheSim in [`mrc`].
+//! Prints; asserts nothing but equal miss ratios, because a shared machine proves nothing by one number.
 
 mod mrc;
 mod policies;

@@ -125,7 +125,7 @@ struct Miniature {
 
 impl Bank {
     /// Empty caches. With `dense`, they are found by arrays that grow with the distinct blocks of the stream (faster); else
-    /// memory grows with the room of each.
+    /// memory grows with the room of each. Caches in miniature grow with the distinct blocks of their sample.
     ///
     /// # Errors
     /// Impossible rooms, see [`bulk`].
