@@ -41,6 +41,7 @@ pub(super) fn measure(root: &Path, target: &Path, iowhy: &Path, rounds: usize) -
 
 /// One policy in both; also the processor time, which other work on the machine changes less.
 fn one_policy(ours: &Ours<'_>, theirs: Option<&Theirs<'_>>, policy: &str, rounds: usize) -> Outcome<()> {
+    let our_ratio = ours.size(policy)?.1;
     let (mut our_cpu, mut their_cpu) = (Vec::new(), Vec::new());
     let mut arms = vec![Arm::new("iowhy mrc", || {
         let (time, _) = ours.size(policy)?;
@@ -48,7 +49,6 @@ fn one_policy(ours: &Ours<'_>, theirs: Option<&Theirs<'_>>, policy: &str, rounds
         Ok(time.wall_ns)
     })];
     if let Some(theirs) = theirs {
-        let our_ratio = ours.size(policy)?.1;
         arms.push(Arm::new("cachesim", || {
             let (time, miss_ratio) = theirs.size(policy)?;
             if format!("{our_ratio:.4}") != miss_ratio {
@@ -79,7 +79,7 @@ fn together(ours: &Ours<'_>, theirs: Option<&Theirs<'_>>, rounds: usize) -> Outc
     ];
     if let Some(theirs) = theirs {
         arms.push(Arm::new("cachesim 6 runs", || {
-            POLICIES.iter().map(|policy| Ok(theirs.size(policy)?.0.wall_ns)).sum()
+            POLICIES.iter().map(|policy| theirs.size(policy).map(|(time, _)| time.wall_ns)).sum()
         }));
         arms.push(Arm::new("cachesim 1 run", || Ok(theirs.together()?.wall_ns)));
     }
