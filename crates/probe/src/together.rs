@@ -143,7 +143,8 @@ mod tests {
         let mut out = Diary { sits_out: Some(1), ..Diary::default() };
         let outcome = measured(&mut out).unwrap();
         assert_eq!(outcome.cells.iter().map(|runs| runs[0].samples.len()).collect::<Vec<_>>(), [4, 0]);
-        let met = |diary: &Diary| diary.told.iter().filter(|told| *told != "opened").cloned().collect::<Vec<_>>();
+        let met =
+            |diary: &Diary| diary.told.iter().filter(|told| *told != "opened").cloned().collect::<Vec<_>>();
         assert_eq!(met(&out), met(&diary));
     }
 

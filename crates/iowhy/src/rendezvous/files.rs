@@ -93,7 +93,8 @@ pub(super) fn read_open<T: DeserializeOwned>(file: OwnedFd) -> Option<T> {
 pub(super) fn clear(dir: &Dir) {
     for entry in dir.entries().unwrap_or_default() {
         let regular = || {
-            dir.stat(&entry.name).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+            dir.stat(&entry.name)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
         };
         if is_known(&entry.name) && regular() {
             let _ = dir.remove_file(&entry.name);
@@ -104,10 +105,8 @@ pub(super) fn clear(dir: &Dir) {
 /// The problem of a name that cannot be made.
 pub(super) fn cannot_write(dir: &Dir, name: &CStr, errno: Errno) -> Problem {
     let (path, error) = (dir.path_of(name), std::io::Error::from(errno));
-    let problem = Problem::failed(format!(
-        "cannot write `{}`, by which the ranks meet: {error}",
-        path.display()
-    ));
+    let problem =
+        Problem::failed(format!("cannot write `{}`, by which the ranks meet: {error}", path.display()));
     let problem = match errno {
         Errno::NOSPC | Errno::DQUOT => problem.hint(format!(
             "free space there (`df {}`): each rank needs its scratch file (`--size`) and a few blocks",

@@ -160,7 +160,7 @@ fn place() -> CString {
 }
 
 impl<'w> Rendezvous<'w> {
-    /// Finds the other ranks below a directory, and returns when all have come.
+    /// Finds the other ranks below a directory. Returns for the first rank when all have come, for another when it is let in.
     ///
     /// # Errors
     /// Ranks that do not come, two of one number, other options, another run there, a directory that cannot be written.
@@ -199,7 +199,7 @@ impl<'w> Rendezvous<'w> {
     }
 
     /// Waits for the other ranks, and lets them in.
-    fn let_in(&mut self, mut wait: Wait<'w>) -> Result<(), Problem> {
+    fn let_in(&mut self, wait: Wait<'w>) -> Result<(), Problem> {
         while (self.peers.len() as u64) + 1 < self.ranks {
             self.check()?;
             for entry in self.dir.entries().unwrap_or_default() {
@@ -222,8 +222,7 @@ impl<'w> Rendezvous<'w> {
 
     fn let_one_in(&mut self, name: &CStr) -> Result<(), Problem> {
         let Some(file) = self.dir.open_ours(name, OFlags::RDONLY) else { return Ok(()) };
-        let Some(Hello { member, at_unix_ns }) =
-            file.try_clone().ok().and_then(files::read_open::<Hello>)
+        let Some(Hello { member, at_unix_ns }) = file.try_clone().ok().and_then(files::read_open::<Hello>)
         else {
             return Ok(());
         };
@@ -326,7 +325,8 @@ impl<'w> Rendezvous<'w> {
         let mut payloads: Vec<Option<String>> = vec![None; self.peers.len()];
         let mut late_ns = std::mem::take(&mut self.late_ns);
         loop {
-            for (peer, known) in self.peers.iter_mut().zip(&mut payloads).filter(|(_, known)| known.is_none()) {
+            for (peer, known) in self.peers.iter_mut().zip(&mut payloads).filter(|(_, known)| known.is_none())
+            {
                 let name = files::ready(self.meeting, peer.member.rank.rank);
                 let Some(ready) = files::read::<Ready>(&self.dir, &name) else { continue };
                 if ready.run != self.run {
@@ -361,7 +361,8 @@ impl<'w> Rendezvous<'w> {
         }
         let now = self.world.unix_ns();
         let start_unix_ns = now.saturating_add(self.lead.as_nanos() as i64);
-        let offsets_ns = std::iter::once(0).chain(self.peers.iter().map(|peer| peer.offset.middle_ns())).collect();
+        let offsets_ns =
+            std::iter::once(0).chain(self.peers.iter().map(|peer| peer.offset.middle_ns())).collect();
         let go = Go { run: self.run.clone(), at_unix_ns: now, start_unix_ns, offsets_ns };
         let name = files::go(self.meeting);
         files::write(&self.dir, &name, &go).map_err(|errno| files::cannot_write(&self.dir, &name, errno))?;
@@ -457,7 +458,7 @@ impl<'w> Rendezvous<'w> {
     }
 
     fn life(&self, peer: &Peer) -> Life {
-        if self.dir.stat(&peer.name) == Err(Errno::NOENT) {
+        if self.dir.stat(&peer.name).is_err_and(|errno| errno == Errno::NOENT) {
             return Life::Ended;
         }
         if peer.same_kernel { life_by_lock(&peer.file) } else { Life::Unknown }
@@ -477,11 +478,8 @@ impl<'w> Rendezvous<'w> {
         if std::mem::replace(&mut self.over, true) {
             return;
         }
-        let end = End {
-            rank: self.me.rank.rank,
-            host: self.me.rank.host.clone(),
-            reason: problem.message.clone(),
-        };
+        let end =
+            End { rank: self.me.rank.rank, host: self.me.rank.host.clone(), reason: problem.message.clone() };
         // Who told them first waits for them, and removes what a rank that was killed left.
         let first = files::write(&self.dir, files::END, &end).is_ok();
         let _ = self.dir.remove_file(&files::ready(self.meeting, end.rank));
@@ -503,7 +501,7 @@ impl<'w> Rendezvous<'w> {
 
     /// Removes the directory, once all processes that live have left it, or after a while.
     fn clear_when_alone(&self) {
-        let mut wait = Wait::new(self.world, GRACE);
+        let wait = Wait::new(self.world, GRACE);
         let lives = |name: &CStr| {
             let file = self.dir.open_ours(name, OFlags::RDONLY);
             name != self.own.0.as_c_str() && file.is_some_and(|file| life_by_lock(&file) != Life::Ended)
@@ -511,7 +509,8 @@ impl<'w> Rendezvous<'w> {
         let others = || {
             let entries = self.dir.entries().unwrap_or_default();
             entries.iter().any(|entry| {
-                (files::nonce(&entry.name).is_some() || entry.name.as_c_str() == files::RUN) && lives(&entry.name)
+                (files::nonce(&entry.name).is_some() || entry.name.as_c_str() == files::RUN)
+                    && lives(&entry.name)
             })
         };
         while !wait.is_over() && others() {
@@ -631,7 +630,10 @@ fn begin(world: &dyn World, target: &Dir, me: &Member) -> Result<(Dir, (CString,
         }
     }
     Err(in_use.unwrap_or_else(|| {
-        Problem::failed(format!("`{}` changes all the time: other processes begin runs there", dir.path().display()))
+        Problem::failed(format!(
+            "`{}` changes all the time: other processes begin runs there",
+            dir.path().display()
+        ))
     }))
 }
 
@@ -654,7 +656,7 @@ fn follow<'w>(
     target: Dir,
     me: Member,
     job: &Job<'_>,
-    mut wait: Wait<'w>,
+    wait: Wait<'w>,
 ) -> Result<Rendezvous<'w>, Problem> {
     let mut asked: Option<Asked> = None;
     let given_up = |asked: Option<Asked>, problem: Problem| {

@@ -94,7 +94,9 @@ fn verdicts(record: &MeasuredRanksRecord, several: bool) -> Vec<Part> {
         let Some(last) = cell.steps.last() else { continue };
         let of = if several { format!("{}: ", label(cell)) } else { String::new() };
         let said = match &cell.scale {
-            Some(scale) => format!("{of}{}: {}", scale.verdict.id(), reason(scale, last, record.hosts.len() == 1)),
+            Some(scale) => {
+                format!("{of}{}: {}", scale.verdict.id(), reason(scale, last, record.hosts.len() == 1))
+            }
             None => {
                 let together = last.throughput.as_ref().map_or_else(|| "-".to_owned(), units::estimate);
                 format!("{of}{} together: {together}", plural(last.ranks, "rank", "ranks"))
@@ -142,7 +144,9 @@ fn reason(scale: &Scale, last: &Step, one_host: bool) -> String {
     match scale.reason {
         ScaleReason::StoppedAndWaits => {
             let host = match one_host {
-                true => ". All ranks are on one host: what they share there, such as its link, counts as the server",
+                true => {
+                    ". All ranks are on one host: what they share there, such as its link, counts as the server"
+                }
                 false => "",
             };
             format!("{grows}, and each rank waits {waits} of its time{host}")
@@ -156,10 +160,14 @@ fn reason(scale: &Scale, last: &Step, one_host: bool) -> String {
             "{grows}, and each rank waits {waits} of its time: the limit is beyond {ranks}; more ranks or a greater `--iodepth` show it"
         ),
         ScaleReason::GrowthUnsure => {
-            format!("{grows}: about half of what is in proportion, or too noisy to tell; `--time 60s` narrows it")
+            format!(
+                "{grows}: about half of what is in proportion, or too noisy to tell; `--time 60s` narrows it"
+            )
         }
         ScaleReason::WaitsUnsure => {
-            format!("with {ranks} each waits {waits} of its time: neither the server nor the CPUs for certain ({grows})")
+            format!(
+                "with {ranks} each waits {waits} of its time: neither the server nor the CPUs for certain ({grows})"
+            )
         }
         ScaleReason::TooFewRounds => "fewer than 3 rounds have all ranks; `--time` gives more".to_owned(),
         ScaleReason::OneStep => "one number of ranks shows no growth".to_owned(),
@@ -262,7 +270,9 @@ fn ranks(record: &MeasuredRanksRecord, several: bool, detail: Detail) -> Vec<Par
         }
     }
     table.shapes = shapes(&["runs", "waits", "host"]);
-    let left = (left > 0).then(|| Part::Note(format!("{} in the record alone", plural(left as u64, "faster rank", "faster ranks"))));
+    let left = (left > 0).then(|| {
+        Part::Note(format!("{} in the record alone", plural(left as u64, "faster rank", "faster ranks")))
+    });
     table.part().into_iter().chain(left).collect()
 }
 

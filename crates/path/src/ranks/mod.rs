@@ -149,7 +149,10 @@ impl Step {
 
     /// Throughput of each round, by its number.
     fn by_round(&self) -> BTreeMap<u32, f64> {
-        self.samples.chunk_by(|a, b| a.round == b.round).map(|round| (round[0].round, throughput(round))).collect()
+        self.samples
+            .chunk_by(|a, b| a.round == b.round)
+            .map(|round| (round[0].round, throughput(round)))
+            .collect()
     }
 }
 

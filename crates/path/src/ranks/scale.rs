@@ -91,8 +91,7 @@ impl Scale {
 
 fn growth(fewer: &Step, more: &Step, seed: u64) -> Growth {
     let (one, other) = (fewer.by_round(), more.by_round());
-    let factors: Vec<f64> =
-        one.iter().filter_map(|(round, fewer)| Some(other.get(round)? / fewer)).collect();
+    let factors: Vec<f64> = one.iter().filter_map(|(round, fewer)| Some(other.get(round)? / fewer)).collect();
     let factor = bootstrap_median(&factors, seed, Unit::Ratio);
     let added = more.ranks as f64 / fewer.ranks as f64 - 1.0;
     let part = |factor: f64| (factor - 1.0) / added;

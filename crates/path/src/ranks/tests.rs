@@ -55,7 +55,8 @@ fn ranks_are_summed_from_the_first_start_to_the_last_end() {
 
 #[test]
 fn the_rank_that_is_slow_in_most_rounds_is_named() {
-    let slow = step(4, 0.5, |rank, round| if rank == 2 { 1 << 20 } else { (4 << 20) + rank * 7 + u64::from(round) });
+    let slow =
+        step(4, 0.5, |rank, round| if rank == 2 { 1 << 20 } else { (4 << 20) + rank * 7 + u64::from(round) });
     let [only] = slow.slow.as_slice() else { panic!("{:?}", slow.slow) };
     assert_eq!((only.rank, only.rounds_slowest), (2, 12));
     assert!((only.of_others.value - 0.25).abs() < 0.01 && only.chance < 1e-6, "{only:?}");

@@ -66,8 +66,10 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
         return ranks::run(args, output);
     }
     if args.rank.is_some() {
-        return Err(Problem::refused("`--rank` numbers a process among others, and there are none without `--ranks`")
-            .hint("`--rank N --ranks=M`"));
+        return Err(Problem::refused(
+            "`--rank` numbers a process among others, and there are none without `--ranks`",
+        )
+        .hint("`--rank N --ranks=M`"));
     }
     let sweep = Sweep::from_args(args)?;
     output::all_different(&[

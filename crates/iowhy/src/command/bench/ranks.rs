@@ -161,8 +161,11 @@ fn measure(
     meeting: &mut Rendezvous<'_>,
     progress: &Progress,
 ) -> Result<Option<Run>, Problem> {
-    let needs =
-        Needs { scratch_bytes: super::scratch_bytes(sweep), write: sweep.direction.writes(), destroy_data: None };
+    let needs = Needs {
+        scratch_bytes: super::scratch_bytes(sweep),
+        write: sweep.direction.writes(),
+        destroy_data: None,
+    };
     let target = targets::resolve(&args.target, &needs, progress)?;
     let mut warnings = Vec::new();
     let workloads = sweep.cells(&target.facts, &mut warnings)?;
@@ -204,7 +207,8 @@ fn measure(
     if own.rank > 0 {
         return Ok(None);
     }
-    let results = payloads.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<RankResult>, _>>();
+    let results =
+        payloads.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<RankResult>, _>>();
     let results =
         results.map_err(|error| Problem::failed(format!("the figures of a rank cannot be read: {error}")))?;
     drop(cells);
@@ -341,13 +345,14 @@ fn cell(
     (first, seed): (i64, u64),
 ) -> CellOfRanks {
     let of = |step: usize| {
-        run.results.iter().filter_map(move |result| {
-            Some((result.rank.rank, result.cells.get(index * steps.len() + step)?))
-        })
+        run.results
+            .iter()
+            .filter_map(move |result| Some((result.rank.rank, result.cells.get(index * steps.len() + step)?)))
     };
     let step = |(at, ranks): (usize, &u64)| {
         let slices = of(at).flat_map(|(_, cell)| &cell.slices);
-        let slices = slices.map(|slice| RankSlice { start_ns: slice.start_ns.saturating_sub(first), ..*slice });
+        let slices =
+            slices.map(|slice| RankSlice { start_ns: slice.start_ns.saturating_sub(first), ..*slice });
         Step::new(*ranks, slices, seed)
     };
     let of_steps: Vec<Step> = steps.iter().enumerate().map(step).collect();
