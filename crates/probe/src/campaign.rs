@@ -365,7 +365,7 @@ impl CellState {
                 request_bytes: cell.request_bytes,
             })
             .collect();
-        let start_ns = begun.elapsed().as_nanos() as u64;
+        let (at_gate, start_ns) = (gate.is_some(), begun.elapsed().as_nanos() as u64);
         let slices = match runner::run_at(gate, &arms, cell.bounds, kernel_threads) {
             Ok(slices) => slices,
             Err(problem) => return self.fail(&problem),
@@ -375,7 +375,9 @@ impl CellState {
                 return self.fail(&problem);
             }
         }
-        self.book(cell, (round, start_ns), &before, slices);
+        // How long it waited at a gate is nobody's time.
+        let own = slices.first().filter(|_| at_gate).map(|slice| slice.sample.start_ns);
+        self.book(cell, (round, own.unwrap_or(start_ns)), &before, slices);
     }
 
     /// Whether slices of a group fit in what this round left of a cell's time.

@@ -56,7 +56,8 @@ struct Start {
 /// Result of one arm in one slice.
 #[derive(Clone, Debug)]
 pub struct Slice {
-    /// Its totals; cache state and round number are the caller's to fill in.
+    /// Its totals, with the start by the clock of its threads; cache state, round number and the start by another clock are the
+    /// caller's to fill in.
     pub sample: Sample,
     /// Latency of every request.
     pub latency: Histogram,
@@ -281,6 +282,7 @@ fn leaves_work_behind(workload: &Workload) -> bool {
 pub(crate) fn combine(threads: Vec<ThreadResult>) -> Slice {
     let start = threads.iter().map(|t| t.start_ns).min().unwrap_or(0);
     let mut sample = Sample {
+        start_ns: start,
         first_done_ns: threads.iter().map(|t| t.end_ns).min().unwrap_or(start) - start,
         wall_ns: threads.iter().map(|t| t.end_ns).max().unwrap_or(start) - start,
         ..Sample::default()

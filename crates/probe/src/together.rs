@@ -24,7 +24,7 @@ pub trait Together: Gate {
     fn end(&mut self) -> Result<(), Problem>;
 }
 
-/// Measures a plan.
+/// Measures a plan. Starts of samples are those of their threads, by [`Clock::real`](crate::clock::Clock::real).
 ///
 /// # Errors
 /// The first cell that fails, here or in another process: the others would wait for it.

@@ -66,7 +66,7 @@ struct Ready {
     at_unix_ns: i64,
     /// When it had read the message of the first rank before.
     saw_unix_ns: i64,
-    /// How much later than asked it began last time.
+    /// How much after the start that was asked for it read of it.
     late_ns: u64,
     payload: String,
 }
@@ -356,7 +356,7 @@ impl<'w> Rendezvous<'w> {
         if let Some(before) = self.meeting.checked_sub(1) {
             let _ = self.dir.remove_file(&files::go(before));
         }
-        if Duration::from_nanos(late_ns) > self.lead / 4 {
+        if late_ns > 0 {
             self.lead = (self.lead * 2).min(MAX_LEAD);
         }
         let now = self.world.unix_ns();
@@ -413,12 +413,11 @@ impl<'w> Rendezvous<'w> {
     /// Sleeps until all begin.
     pub(crate) fn wait_for_start(&mut self, met: &Met) {
         let left = met.start_unix_ns.saturating_sub(self.world.unix_ns());
+        self.late_ns = u64::try_from(left.saturating_neg()).unwrap_or(0);
         if let Ok(left) = u64::try_from(left) {
             // A clock that was set must not make this a wait without end.
             self.world.sleep(Duration::from_nanos(left).min(2 * MAX_LEAD));
         }
-        let late = self.world.unix_ns().saturating_sub(met.start_unix_ns);
-        self.late_ns = u64::try_from(late).unwrap_or(0);
     }
 
     /// The lead of each rank's clock over the first rank's, by rank.

@@ -46,7 +46,7 @@ pub(super) struct Wait<'w> {
 }
 
 const MIN_PAUSE: Duration = Duration::from_micros(200);
-const MAX_PAUSE: Duration = Duration::from_millis(4);
+const MAX_PAUSE: Duration = Duration::from_millis(20);
 /// Between two looks at whether the others live.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 

@@ -293,3 +293,7 @@ fn note(record: &MeasuredRanksRecord) -> Part {
         percent(MIN_LOSS)
     ))
 }
+
+#[cfg(test)]
+#[path = "measured_ranks_tests.rs"]
+mod tests;

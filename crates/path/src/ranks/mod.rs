@@ -50,6 +50,7 @@ impl RankSlice {
 
 /// What a number of ranks reached together in one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "StepOfRanks")]
 pub struct Step {
     /// Ranks side by side: those with the lowest numbers.
     pub ranks: u64,

@@ -35,6 +35,7 @@ impl ScaleVerdict {
 
 /// From one number of ranks to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "GrowthOfRanks")]
 pub struct Growth {
     /// Fewer ranks.
     pub from: u64,
@@ -48,6 +49,7 @@ pub struct Growth {
 
 /// How throughput grows with the number of ranks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ScaleOfRanks")]
 pub struct Scale {
     /// What limits them at the greatest number.
     pub verdict: ScaleVerdict,

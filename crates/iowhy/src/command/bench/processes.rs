@@ -67,7 +67,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Waits for them; each of them has been told by now how the run ended.
+    /// Waits for them after a run that ended well.
     pub(super) fn wait(mut self) {
         for mut child in std::mem::take(&mut self.children) {
             let _ = child.wait();
@@ -76,7 +76,7 @@ impl Processes {
 }
 
 impl Drop for Processes {
-    /// Where rank 0 did not come so far as to meet them, nobody tells them.
+    /// Where rank 0 failed, those that have not seen it yet are ended.
     fn drop(&mut self) {
         for child in &mut self.children {
             let _ = child.kill();

@@ -15,6 +15,7 @@ use iowhy_linux::names::Dir;
 use iowhy_path::ranks::scale::Scale;
 use iowhy_path::ranks::{RankSlice, Step};
 use iowhy_probe::campaign::{Cell, Outcome};
+use iowhy_probe::clock::Clock;
 use iowhy_probe::runner::Gate;
 use iowhy_probe::target::{Needs, Target};
 use iowhy_probe::together::{self, Together};
@@ -55,7 +56,8 @@ pub(super) fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Probl
     }
     let ended = meet(args, &sweep, (&own, ranks), &steps, &progress);
     drop(progress);
-    if let Some(processes) = processes {
+    // After a run that failed those that are still in a slice are ended: what they would leave is gone already.
+    if let (Ok(_), Some(processes)) = (&ended, processes) {
         processes.wait();
     }
     let (Some(run), Some(outputs)) = (ended?, outputs) else { return Ok(Ending::done()) };
@@ -222,8 +224,8 @@ struct InStep<'m, 'w> {
     rank: u64,
     /// Cell and round.
     now: (usize, u32),
-    /// When each slice began, by the wall clock.
-    starts: HashMap<(usize, u32), i64>,
+    /// The wall clock when each slice was let go, with the clock of its samples.
+    starts: HashMap<(usize, u32), (i64, u64)>,
     met: Option<Met>,
     /// Why the others are not there any more.
     closed: Option<Problem>,
@@ -252,7 +254,7 @@ impl Gate for InStep<'_, '_> {
         if let Some(met) = self.met.take() {
             self.meeting.wait_for_start(&met);
         }
-        self.starts.insert(self.now, Real.unix_ns());
+        self.starts.insert(self.now, (Real.unix_ns(), Clock::real().now_ns()));
     }
 }
 
@@ -267,13 +269,14 @@ impl Together for InStep<'_, '_> {
     }
 }
 
-fn result(own: &RankRecord, outcome: &Outcome, starts: &HashMap<(usize, u32), i64>) -> RankResult {
+fn result(own: &RankRecord, outcome: &Outcome, starts: &HashMap<(usize, u32), (i64, u64)>) -> RankResult {
     let cells = outcome.cells.iter().enumerate().map(|(index, runs)| {
         let slice = |sample: &iowhy_core::cell::Sample| {
+            let (unix_ns, clock_ns) = *starts.get(&(index, sample.round))?;
             Some(RankSlice {
                 rank: own.rank,
                 round: sample.round,
-                start_ns: *starts.get(&(index, sample.round))?,
+                start_ns: unix_ns.saturating_add_unsigned(sample.start_ns.saturating_sub(clock_ns)),
                 wall_ns: sample.wall_ns,
                 first_done_ns: sample.first_done_ns,
                 requests: sample.requests,
