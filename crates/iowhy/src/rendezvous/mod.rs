@@ -4,8 +4,11 @@
 //! Non-goal: what they meet for. Invariants: nothing is believed but complete messages of this run, written by this user under a name of
 //! their own; a process that gives up tells the others why, and the directory goes with the run.
 
+mod enter;
 mod files;
+mod message;
 mod offset;
+mod peer;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -16,12 +19,14 @@ use std::time::Duration;
 
 use iowhy_core::problem::Problem;
 use iowhy_core::units::{count, counted, time};
-use iowhy_linux::names::{Dir, owner};
-use rustix::fs::{FlockOperation, OFlags, flock, fstat};
+use iowhy_linux::names::Dir;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
+use self::enter::{Entered, begin, follow, place};
+use self::message::{End, Go, Hello, Member, Ready, Welcome};
 pub(crate) use self::offset::Offset;
+use self::peer::{Life, Peer, is_same_kernel, is_there, life_by_lock};
 use self::wait::Wait;
 pub(crate) use self::wait::{Real, World};
 use crate::record::rank::RankRecord;
@@ -34,82 +39,6 @@ const GRACE: Duration = Duration::from_secs(2);
 const LEAD: Duration = Duration::from_millis(15);
 /// At most.
 const MAX_LEAD: Duration = Duration::from_secs(4);
-
-/// A process, as it shows itself to the others.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Member {
-    rank: RankRecord,
-    /// Its number in its own PID namespace: for messages.
-    pid: u32,
-    /// Version of iowhy, and the options that must be the same for all.
-    plan: String,
-}
-
-/// Content of [`files::RUN`] and of requests to be let in.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Hello {
-    member: Member,
-    at_unix_ns: i64,
-}
-
-/// The first rank lets a process in.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Welcome {
-    run: String,
-    at_unix_ns: i64,
-}
-
-/// A rank has come to a meeting.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Ready {
-    run: String,
-    at_unix_ns: i64,
-    /// When it had read the message of the first rank before.
-    saw_unix_ns: i64,
-    /// How much after the start that was asked for it read of it.
-    late_ns: u64,
-    payload: String,
-}
-
-/// All ranks have come.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Go {
-    run: String,
-    at_unix_ns: i64,
-    start_unix_ns: i64,
-    /// Lead of each rank's clock, by rank.
-    offsets_ns: Vec<i64>,
-}
-
-/// The run ended early.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct End {
-    rank: u64,
-    host: String,
-    reason: String,
-}
-
-/// Another rank, as the first one knows it.
-#[derive(Debug)]
-struct Peer {
-    member: Member,
-    /// Its request, whose lock shows that it lives.
-    name: CString,
-    file: OwnedFd,
-    same_kernel: bool,
-    offset: Offset,
-    /// When the last message to it was written.
-    told_unix_ns: i64,
-}
-
-/// What is known of another process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
-    Lives,
-    Ended,
-    /// Another kernel, or no locks.
-    Unknown,
-}
 
 /// A place among the ranks of a run.
 pub(crate) struct Rendezvous<'w> {
@@ -154,11 +83,6 @@ pub(crate) struct Job<'a> {
     pub(crate) patience: Duration,
 }
 
-/// The directory of a rendezvous. Users do not meet each other.
-fn place() -> CString {
-    CString::new(format!(".iowhy-ranks-{}", owner().as_raw())).unwrap_or_default()
-}
-
 impl<'w> Rendezvous<'w> {
     /// Finds the other ranks below a directory. Returns for the first rank when all have come, for another when it is let in.
     ///
@@ -168,27 +92,33 @@ impl<'w> Rendezvous<'w> {
         let plan = format!("iowhy {} {}", env!("CARGO_PKG_VERSION"), job.plan);
         let me = Member { rank: job.own.clone(), pid: std::process::id(), plan };
         let wait = Wait::new(world, job.patience);
-        if job.own.rank > 0 {
-            return follow(world, target, me, job, wait);
-        }
-        let (dir, own) = begin(world, &target, &me)?;
+        let (dir, own, run, peers) = if job.own.rank > 0 {
+            let Entered { dir, run, own, first } = follow(world, &target, &me, job.ranks, &wait)?;
+            (dir, own, run, vec![first])
+        } else {
+            let (dir, own) = begin(world, &target, &me)?;
+            (dir, own, iowhy_linux::host::random_id(), Vec::new())
+        };
         let mut meeting = Rendezvous {
             world,
             target,
             dir,
             me,
             ranks: job.ranks,
-            run: iowhy_linux::host::random_id(),
+            run,
             own,
-            peers: Vec::new(),
+            peers,
             meeting: 0,
             patience: job.patience,
             left_ns: world.monotonic_ns(),
-            saw_unix_ns: 0,
+            saw_unix_ns: world.unix_ns(),
             late_ns: 0,
             lead: LEAD,
             over: false,
         };
+        if job.own.rank > 0 {
+            return Ok(meeting);
+        }
         match meeting.let_in(wait) {
             Ok(()) => Ok(meeting),
             Err(problem) => {
@@ -255,15 +185,15 @@ impl<'w> Rendezvous<'w> {
         if let Some(same) = mine.into_iter().find(|member| member.rank.rank == rank) {
             return Err(Problem::refused(format!(
                 "two processes are rank {rank}: {} and {}",
-                who(same),
-                who(other)
+                same.words(),
+                other.words()
             ))
             .hint("start each with a rank of its own: by mpirun, srun, or `--rank N --ranks=M`"));
         }
         if rank >= self.ranks {
             return Err(Problem::refused(format!(
                 "{} is rank {rank}, and there are {} ranks, which count from 0",
-                who(other),
+                other.words(),
                 self.ranks
             ))
             .hint("give all processes the same `--ranks=M`"));
@@ -272,7 +202,7 @@ impl<'w> Rendezvous<'w> {
             return Err(Problem::refused(format!(
                 "rank {rank} ({}) was given other options, or is of another version, than rank 0: their figures are of different \
                  workloads",
-                who(other)
+                other.words()
             ))
             .hint("start all ranks with the same command, by one version of iowhy"));
         }
@@ -466,7 +396,9 @@ impl<'w> Rendezvous<'w> {
     fn ended(&self, peer: &Peer) -> Problem {
         let Problem { message, .. } = match self.check() {
             Err(said) => return said,
-            Ok(()) => Problem::failed(format!("rank {} ended: {}", peer.member.rank.rank, who(&peer.member))),
+            Ok(()) => {
+                Problem::failed(format!("rank {} ended: {}", peer.member.rank.rank, peer.member.words()))
+            }
         };
         Problem::failed(format!("{message}; without it the ranks have no result together"))
             .hint("what it wrote to stderr says why; a kill for lack of memory is in `dmesg`")
@@ -534,256 +466,13 @@ impl Drop for Rendezvous<'_> {
 
 /// Attempts to make or remove what other processes also make or remove.
 const MAX_ATTEMPTS: usize = 10;
-/// Between them.
-const RETRY: Duration = Duration::from_millis(5);
-
-/// Whether two processes run on one kernel, and so share locks and clock.
-fn is_same_kernel(one: &RankRecord, other: &RankRecord) -> bool {
-    one.boot_id.is_some() && one.boot_id == other.boot_id
-}
-
-/// Whether the process that made a file still has it locked.
-fn life_by_lock(file: &OwnedFd) -> Life {
-    match flock(file, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => {
-            let _ = flock(file, FlockOperation::Unlock);
-            Life::Ended
-        }
-        Err(Errno::WOULDBLOCK) => Life::Lives,
-        Err(_) => Life::Unknown,
-    }
-}
-
-/// Whether a name still leads to an open file.
-fn is_there(dir: &Dir, name: &CStr, file: &OwnedFd) -> bool {
-    match (dir.stat(name), fstat(file)) {
-        (Ok(named), Ok(held)) => (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino),
-        _ => false,
-    }
-}
-
-/// `process 4711 on node07`
-fn who(member: &Member) -> String {
-    format!("process {} on {}", member.pid, member.rank.host)
-}
 
 fn silent(peer: &Peer, wait: &Wait<'_>) -> Problem {
     Problem::failed(format!(
         "rank {} ({}) gave no sign of life for {}: it ended, or cannot reach the directory",
         peer.member.rank.rank,
-        who(&peer.member),
+        peer.member.words(),
         time(wait.limit().as_nanos() as f64)
     ))
     .hint("what it wrote to stderr says why; to wait longer: `--rank-limit 5m`")
-}
-
-/// Makes the directory, and the file of the first rank in it. What a killed run left is removed.
-fn begin(world: &dyn World, target: &Dir, me: &Member) -> Result<(Dir, (CString, OwnedFd)), Problem> {
-    let dir = match target.make_dir(&place()) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => private(target)?,
-        made => made.map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            files::cannot_write(target, &place(), errno)
-        })?,
-    };
-    let hello = Hello { member: me.clone(), at_unix_ns: world.unix_ns() };
-    let mut in_use = None;
-    for _ in 0..MAX_ATTEMPTS {
-        // Held until the new file is there: of two that find one left, only one may remove it.
-        let left = match dir.open_ours(files::RUN, OFlags::RDWR) {
-            Some(left) => left,
-            None => match files::write(&dir, files::RUN, &hello) {
-                Ok(file) => return Ok((dir, (files::RUN.to_owned(), file))),
-                Err(Errno::EXIST) => continue,
-                Err(errno) => {
-                    let problem = files::cannot_write(&dir, files::RUN, errno);
-                    let _ = target.remove_dir(&place(), &dir);
-                    return Err(problem);
-                }
-            },
-        };
-        let said: Option<Hello> = left.try_clone().ok().and_then(files::read_open);
-        let owner = said.as_ref().map_or_else(|| "a process".to_owned(), |said| who(&said.member));
-        match flock(&left, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) if said.is_none_or(|said| is_same_kernel(&me.rank, &said.member.rank)) => {
-                if is_there(&dir, files::RUN, &left) {
-                    files::clear(&dir);
-                }
-            }
-            Err(Errno::WOULDBLOCK) => {
-                in_use = Some(Problem::refused(format!(
-                    "{owner} is rank 0 of a run in `{}`: two processes have one rank, or another run measures there",
-                    target.path().display()
-                ))
-                .hint("wait for it, or name another directory; or start each process with a rank of its own"));
-                // Another rank may only be looking whether it is locked.
-                world.sleep(RETRY);
-            }
-            _ => {
-                return Err(Problem::refused(format!(
-                    "{owner} began a run in `{}`, and whether it has ended cannot be seen from here",
-                    target.path().display()
-                ))
-                .hint(format!("if it has: `rm -r {}`", dir.path().display())));
-            }
-        }
-    }
-    Err(in_use.unwrap_or_else(|| {
-        Problem::failed(format!(
-            "`{}` changes all the time: other processes begin runs there",
-            dir.path().display()
-        ))
-    }))
-}
-
-/// The directory that is there, if it is ours alone.
-fn private(target: &Dir) -> Result<Dir, Problem> {
-    let dir = target.dir(&place()).ok().filter(|dir| dir.is_private().unwrap_or(false));
-    dir.ok_or_else(|| {
-        let path = target.path_of(&place());
-        Problem::refused(format!(
-            "`{}` is no directory of this user that others may not write to, and the ranks would meet there",
-            path.display()
-        ))
-        .hint(format!("remove it, or name another directory: `ls -ld {}` shows whose it is", path.display()))
-    })
-}
-
-/// The side of all ranks but the first: finds the run, asks to be let in, and waits for the answer.
-fn follow<'w>(
-    world: &'w dyn World,
-    target: Dir,
-    me: Member,
-    job: &Job<'_>,
-    wait: Wait<'w>,
-) -> Result<Rendezvous<'w>, Problem> {
-    let mut asked: Option<Asked> = None;
-    let given_up = |asked: Option<Asked>, problem: Problem| {
-        if let Some(asked) = asked {
-            let _ = asked.dir.remove_file(&asked.name);
-        }
-        Err(problem)
-    };
-    let mut seen = "";
-    loop {
-        if world.interrupted() {
-            return given_up(asked, Problem::failed("interrupted before all ranks had come"));
-        }
-        // What a run before this one left is removed by the first rank, with the request in it.
-        asked = asked.filter(|asked| is_there(&asked.dir, &asked.name, &asked.file));
-        if let Some(asked) = &mut asked {
-            let welcome: Option<Welcome> = files::read(&asked.dir, &files::welcome(&asked.nonce));
-            if let Some(Welcome { run, at_unix_ns }) = welcome {
-                let answer = files::welcome(&asked.nonce);
-                let _ = asked.dir.remove_file(&answer);
-                return entered(world, target, me, job, asked, (run, at_unix_ns));
-            }
-            if asked.dir.stat(files::END).is_ok() {
-                let said = files::read::<End>(&asked.dir, files::END);
-                let said = said.map_or_else(String::new, |end| format!(": {}", end.reason));
-                let _ = asked.dir.remove_file(&asked.name);
-                return Err(Problem::failed(format!("the run ended before all ranks had come{said}")));
-            }
-        } else {
-            match ask(world, &target, &me) {
-                Ok(Found::Asked(new)) => asked = Some(*new),
-                Ok(Found::Nothing(what)) => seen = what,
-                Err(problem) => return Err(problem),
-            }
-        }
-        if wait.is_over() {
-            let answered = if asked.is_some() { "rank 0 does not answer" } else { "rank 0 did not come" };
-            let problem = Problem::failed(format!(
-                "{answered} within {}{seen}",
-                time(job.patience.as_nanos() as f64)
-            ))
-            .hint(format!(
-                "start all {} with one target directory that their hosts share, or wait longer: `--rank-limit 5m`",
-                counted(job.ranks, "rank", "ranks")
-            ));
-            return given_up(asked, problem);
-        }
-        wait.sleep();
-    }
-}
-
-/// A request to be let in.
-struct Asked {
-    dir: Dir,
-    name: CString,
-    nonce: String,
-    file: OwnedFd,
-    first: (Member, OwnedFd),
-}
-
-/// What a rank finds.
-enum Found {
-    Asked(Box<Asked>),
-    /// No run yet; and what is there instead.
-    Nothing(&'static str),
-}
-
-/// Asks to be let in, if there is a run of this job.
-fn ask(world: &dyn World, target: &Dir, me: &Member) -> Result<Found, Problem> {
-    let Ok(dir) = target.dir(&place()) else { return Ok(Found::Nothing("")) };
-    if !dir.is_private().unwrap_or(false) {
-        return private(target).map(|_| Found::Nothing(""));
-    }
-    let Some(run) = dir.open_ours(files::RUN, OFlags::RDONLY) else { return Ok(Found::Nothing("")) };
-    let said: Option<Hello> = run.try_clone().ok().and_then(files::read_open);
-    let Some(Hello { member: first, .. }) = said else { return Ok(Found::Nothing("")) };
-    if first.rank.job != me.rank.job || first.rank.restarts != me.rank.restarts {
-        return Ok(Found::Nothing("; a run of another job is there"));
-    }
-    if is_same_kernel(&me.rank, &first.rank) && life_by_lock(&run) == Life::Ended {
-        return Ok(Found::Nothing("; a run that was killed is there"));
-    }
-    let nonce = iowhy_linux::host::random_id();
-    let name = files::join(&nonce);
-    let hello = Hello { member: me.clone(), at_unix_ns: world.unix_ns() };
-    match files::write(&dir, &name, &hello) {
-        Ok(file) => Ok(Found::Asked(Box::new(Asked { dir, name, nonce, file, first: (first, run) }))),
-        // Removed meanwhile.
-        Err(Errno::NOENT) => Ok(Found::Nothing("")),
-        Err(errno) => Err(files::cannot_write(&dir, &name, errno)),
-    }
-}
-
-/// The place of a rank that was let in.
-fn entered<'w>(
-    world: &'w dyn World,
-    target: Dir,
-    me: Member,
-    job: &Job<'_>,
-    asked: &mut Asked,
-    (run, told_unix_ns): (String, i64),
-) -> Result<Rendezvous<'w>, Problem> {
-    let cannot = |error: std::io::Error| Problem::failed(format!("cannot meet the other ranks: {error}"));
-    let (member, file) = (asked.first.0.clone(), asked.first.1.try_clone().map_err(cannot)?);
-    let same_kernel = is_same_kernel(&me.rank, &member.rank);
-    let first = Peer {
-        member,
-        name: files::RUN.to_owned(),
-        file,
-        same_kernel,
-        offset: Offset::UNKNOWN,
-        told_unix_ns,
-    };
-    Ok(Rendezvous {
-        world,
-        target,
-        dir: asked.dir.try_clone().map_err(cannot)?,
-        me,
-        ranks: job.ranks,
-        run,
-        own: (asked.name.clone(), asked.file.try_clone().map_err(cannot)?),
-        peers: vec![first],
-        meeting: 0,
-        patience: job.patience,
-        left_ns: world.monotonic_ns(),
-        saw_unix_ns: world.unix_ns(),
-        late_ns: 0,
-        lead: LEAD,
-        over: false,
-    })
 }

@@ -283,9 +283,9 @@ fn note(record: &MeasuredRanksRecord) -> Part {
     let slow = steps().flat_map(|step| &step.slow).map(|slow| slow.chance).fold(0.0, f64::max);
     let p = if slow > 0.0 { format!(" (here p at most {})", chance(slow)) } else { String::new() };
     Part::Note(format!(
-        "n = {} rounds, in each of which the ranks began within {} of each other; ± or [low, high]: 95 % interval of the median over rounds. \
-         Throughput of all ranks from the first start to the last end; of one rank by its own time. Runs, waits for CPU, waits: parts of the \
-         time of the measuring threads. A rank is slow if it is the slowest in more rounds than chance gives among equal ranks (at most \
+        "n = {} rounds, in each of which the ranks began within {} of each other; ± or [low, high]: 95 % interval of the median over \
+         rounds. Throughput of all ranks from the first start to the last end; of one rank by its own time. Runs, waits for CPU, \
+         waits: parts of the time of the measuring threads. A rank is slow if it is the slowest in more rounds than chance gives among equal ranks (at most \
          {} for all of them){p}, by {} or more",
         record.rounds,
         time(within as f64),

@@ -414,7 +414,9 @@ fn of_clocks(hosts: &[HostOfMeasuredRanks], cells: &[CellOfRanks]) -> Vec<Warnin
         let name = visible(&host.host);
         if host.clock_was_set {
             warnings.push(
-                Warning::new("clock-was-set", format!("the clock of {name}, or that of rank 0, was set during the run: starts and ends of that time are wrong"))
+                Warning::new("clock-was-set", format!(
+                        "the clock of {name}, or that of rank 0, was set during the run: starts and ends of that time are wrong"
+                    ))
                     .next("measure again"),
             );
         }
@@ -436,7 +438,8 @@ fn of_clocks(hosts: &[HostOfMeasuredRanks], cells: &[CellOfRanks]) -> Vec<Warnin
                 Warning::new(
                     "start-unknown",
                     format!(
-                        "when the ranks on {name} began is known to ±{} only, of rounds of {}: the throughput of all ranks may be off by that",
+                        "when the ranks on {name} began is known to ±{} only, of rounds of {}: the throughput of all ranks may be off \
+                         by that",
                         time(host.clock_error_ns as f64),
                         time(shortest)
                     ),
