@@ -115,7 +115,7 @@ fn verdicts(record: &MeasuredRanksRecord, several: bool) -> Vec<Part> {
     verdicts
 }
 
-/// `Rank 2 on node07 is the slowest: 0.21x the throughput of the others, slowest in 12 of 12 rounds`
+/// `Rank 2 on node07 is the slowest: 0.21 times the throughput of the others, slowest in 12 of 12 rounds`
 fn slowest(record: &MeasuredRanksRecord, step: &Step) -> Option<String> {
     let SlowRank { rank, of_others, rounds_slowest, .. } = step.slow.first()?;
     let more = match step.slow.len() - 1 {
@@ -123,7 +123,7 @@ fn slowest(record: &MeasuredRanksRecord, step: &Step) -> Option<String> {
         more => format!("; {} also slow", plural(more as u64, "rank is", "ranks are")),
     };
     Some(format!(
-        "Rank {rank} on {} is the slowest: {} the throughput of the others, slowest in {rounds_slowest} of {} rounds{more}",
+        "Rank {rank} on {} is the slowest: {} times the throughput of the others, slowest in {rounds_slowest} of {} rounds{more}",
         host(record, *rank),
         units::factor(of_others),
         of_others.n
@@ -174,17 +174,15 @@ fn reason(scale: &Scale, last: &Step, one_host: bool) -> String {
     }
 }
 
-/// `throughput grows 1.03x ±2 % from 4 to 8 ranks (in proportion: 2x)`
+/// `from 4 to 8 ranks throughput grows by the factor 1.03 ±2 % (in proportion: 2.0)`
 fn grown(growth: &Growth) -> String {
     let factor = growth.factor.as_ref().map_or_else(|| "-".to_owned(), units::factor);
     format!(
-        "throughput grows {factor} from {} to {} (in proportion: {:.3}x)",
+        "from {} to {} throughput grows by the factor {factor} (in proportion: {:.1})",
         growth.from,
         plural(growth.to, "rank", "ranks"),
         growth.to as f64 / growth.from as f64
     )
-    .replace(".000x", "x")
-    .replace("00x)", "x)")
 }
 
 fn shown(estimate: Option<&Estimate>, detail: Detail) -> String {

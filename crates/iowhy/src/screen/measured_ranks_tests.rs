@@ -78,7 +78,7 @@ fn record(waits: f64, together: impl Fn(u64) -> u64) -> MeasuredRanksRecord {
 }
 
 fn shown(record: &MeasuredRanksRecord, width: usize) -> String {
-    screen::text(&chapter(record, Detail::Screen), width)
+    anstream::adapter::strip_str(&screen::text(&chapter(record, Detail::Screen), width)).to_string()
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn the_verdict_is_first_and_names_the_slow_rank_with_its_host() {
     for words in [
         "8 ranks in /shared",
         "on 2 hosts, job SLURM_JOB_ID=4711 SLURM_STEP_ID=0, by SLURM_PROCID and SLURM_NTASKS",
-        "server-bound: throughput grows 0.9",
-        "from 4 to 8 ranks (in proportion: 2x), and each rank waits 90 %",
+        "server-bound: from 4 to 8 ranks throughput grows by the factor 0.906",
+        "(in proportion: 2.0), and each rank waits 90",
         "Rank 5 on node2 is the slowest: 0.25",
         "slowest in 12 of 12 rounds",
         "of the others",
@@ -104,9 +104,9 @@ fn the_verdict_is_first_and_names_the_slow_rank_with_its_host() {
 #[test]
 fn every_verdict_says_why_and_what_would_show_more() {
     for (waits, grows, words) in [
-        (0.1, true, "client-bound: with 8 ranks each runs 54 %"),
-        (0.9, true, "undecided: throughput grows"),
-        (0.5, true, "undecided: with 8 ranks each waits 50 %"),
+        (0.1, true, "client-bound: with 8 ranks each runs 54"),
+        (0.9, true, "undecided: from 4 to 8 ranks throughput grows"),
+        (0.5, true, "undecided: with 8 ranks each waits 50"),
     ] {
         let text = shown(&record(waits, |ranks| if grows { ranks * (100 << 20) } else { 100 << 20 }), 200);
         assert!(text.contains(words), "{words}: {text}");
