@@ -411,8 +411,8 @@ impl<'w> Rendezvous<'w> {
         }
         let end =
             End { rank: self.me.rank.rank, host: self.me.rank.host.clone(), reason: problem.message.clone() };
-        // Who told them first waits for them, and removes what a rank that was killed left.
-        let first = files::write(&self.dir, files::END, &end).is_ok();
+        // Who told them first waits for them, and removes what a rank that was killed left; so does who cannot tell them.
+        let first = files::write(&self.dir, files::END, &end).err() != Some(Errno::EXIST);
         let _ = self.dir.remove_file(&files::ready(self.meeting, end.rank));
         let _ = self.dir.remove_file(&self.own.0);
         if first {

@@ -210,7 +210,9 @@ fn a_rank_that_is_killed_ends_the_run_of_all_and_nothing_is_left() {
     let mut ranks: Vec<Child> = (0..2).map(|number| start(&mut rank(number, 2, &long, dir.path()))).collect();
     until_they_measure(dir.path());
     ranks.iter_mut().for_each(|rank| rank.kill().unwrap());
-    ranks.iter_mut().for_each(|rank| drop(rank.wait().unwrap()));
+    for rank in &mut ranks {
+        rank.wait().unwrap();
+    }
     assert_eq!(names(dir.path()).len(), 1);
     let next = ends((0..2).map(|number| start(&mut rank(number, 2, &SHORT, dir.path()))).collect());
     assert!(next.iter().all(|ran| ran.code() == 0), "{next:?}");

@@ -179,15 +179,15 @@ fn throughput(round: &[RankSlice]) -> f64 {
     round.iter().map(|slice| slice.bytes).sum::<u64>() as f64 * 1e9 / span_ns(round)
 }
 
-/// A part of the threads' time.
+/// A part of the threads' time. Clocks of the CPU and of the wall differ by a little.
 fn share(round: &[RankSlice], part: impl Fn(&RankSlice) -> u64) -> f64 {
     let whole: u64 = round.iter().map(|slice| slice.thread_ns).sum();
-    round.iter().map(part).sum::<u64>() as f64 / whole.max(1) as f64
+    (round.iter().map(part).sum::<u64>() as f64 / whole.max(1) as f64).min(1.0)
 }
 
-/// The part that is neither on a CPU nor waiting for one. The kernel books both with delay, so that they may exceed the whole.
+/// The part that is neither on a CPU nor waiting for one.
 fn waits(round: &[RankSlice]) -> f64 {
-    (1.0 - share(round, |slice| slice.cpu_ns + slice.run_delay_ns)).max(0.0)
+    1.0 - share(round, |slice| slice.cpu_ns + slice.run_delay_ns)
 }
 
 fn of_rank(rounds: &[Vec<RankSlice>], index: usize, seed: u64) -> OfRank {

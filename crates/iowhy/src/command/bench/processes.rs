@@ -1,6 +1,7 @@
 //! Ranks that iowhy starts itself on this machine, where no launcher did: the same command, with the variables of a launcher.
 
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use iowhy_core::problem::Problem;
 use iowhy_linux::host;
@@ -10,6 +11,10 @@ use crate::record::rank::RankRecord;
 
 /// Processes of one machine at most; more come from a launcher.
 const MAX_PROCESSES: u64 = 1024;
+/// How long they may take to leave a run that failed; they wait for each other no longer than two seconds.
+const GRACE: Duration = Duration::from_secs(3);
+/// Between two looks at whether they have.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The ranks from 1 on; this process is rank 0.
 pub(super) struct Processes {
@@ -76,9 +81,13 @@ impl Processes {
 }
 
 impl Drop for Processes {
-    /// Where rank 0 failed, those that have not seen it yet are ended.
+    /// Where a rank failed: one of them may still be removing what the run left; those that have not seen it by then are ended.
     fn drop(&mut self) {
+        let until = Instant::now() + GRACE;
         for child in &mut self.children {
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+                std::thread::sleep(PAUSE);
+            }
             let _ = child.kill();
             let _ = child.wait();
         }
