@@ -14,7 +14,7 @@ use crate::runner::Gate;
 
 /// Processes that measure the same plan.
 pub trait Together: Gate {
-    /// Told before each slice: whether this process takes part in it, or waits while others run it.
+    /// Called before each slice. Whether this process takes part in it; else it waits while others run it.
     fn begin(&mut self, cell: usize, round: u32) -> bool;
 
     /// Returns when all processes have ended the slice.

@@ -411,7 +411,7 @@ impl<'w> Rendezvous<'w> {
         }
         let end =
             End { rank: self.me.rank.rank, host: self.me.rank.host.clone(), reason: problem.message.clone() };
-        // Who told them first waits for them, and removes what a rank that was killed left; so does who cannot tell them.
+        // Who told them first waits for them, and removes what a rank that was killed left; so does one whose word does not reach them.
         let first = files::write(&self.dir, files::END, &end).err() != Some(Errno::EXIST);
         let _ = self.dir.remove_file(&files::ready(self.meeting, end.rank));
         let _ = self.dir.remove_file(&self.own.0);

@@ -10,20 +10,20 @@ use super::*;
 
 /// A process's view. Where it hurries, each pause is a second by its own monotonic clock.
 #[derive(Default)]
-struct Scene {
+struct TestWorld {
     lead_ns: i64,
     hurries: AtomicBool,
     ahead_ns: AtomicU64,
     interrupted: AtomicBool,
 }
 
-impl Scene {
-    fn leads(lead_ns: i64) -> Scene {
-        Scene { lead_ns, ..Scene::default() }
+impl TestWorld {
+    fn leads(lead_ns: i64) -> TestWorld {
+        TestWorld { lead_ns, ..TestWorld::default() }
     }
 }
 
-impl World for Scene {
+impl World for TestWorld {
     fn unix_ns(&self) -> i64 {
         Real.unix_ns() + self.lead_ns
     }
@@ -54,7 +54,12 @@ fn rank(rank: u64, boot_id: &str) -> RankRecord {
     }
 }
 
-fn join<'w>(world: &'w Scene, dir: &Path, own: &RankRecord, ranks: u64) -> Result<Rendezvous<'w>, Problem> {
+fn join<'w>(
+    world: &'w TestWorld,
+    dir: &Path,
+    own: &RankRecord,
+    ranks: u64,
+) -> Result<Rendezvous<'w>, Problem> {
     let job = Job { own, ranks, plan: "plan".to_owned(), patience: Duration::from_secs(60) };
     Rendezvous::join(world, Dir::open(dir).unwrap(), &job)
 }
@@ -73,7 +78,7 @@ fn names(dir: &Path) -> Vec<String> {
 #[test]
 fn ranks_meet_as_often_as_each_calls_and_nothing_is_left() {
     let dir = tempfile::tempdir().unwrap();
-    let worlds: Vec<Scene> = (0..4).map(|_| Scene::default()).collect();
+    let worlds: Vec<TestWorld> = (0..4).map(|_| TestWorld::default()).collect();
     std::thread::scope(|scope| {
         for (number, world) in worlds.iter().enumerate() {
             let path = dir.path();
@@ -101,7 +106,7 @@ fn ranks_meet_as_often_as_each_calls_and_nothing_is_left() {
 fn clocks_of_other_hosts_are_bounded_by_the_messages() {
     let dir = tempfile::tempdir().unwrap();
     let leads = [0, 5_000_000_000, -3_000_000_000];
-    let worlds = leads.map(Scene::leads);
+    let worlds = leads.map(TestWorld::leads);
     std::thread::scope(|scope| {
         for (number, world) in worlds.iter().enumerate() {
             let path = dir.path();
@@ -129,7 +134,7 @@ fn clocks_of_other_hosts_are_bounded_by_the_messages() {
 /// Rank 0 and rank 1, met once, and then what a test does to them. What each says in the end.
 fn after_one_meeting(
     kernels: [&str; 2],
-    worlds: &[Scene; 2],
+    worlds: &[TestWorld; 2],
     happens: impl Fn(Rendezvous<'_>) -> Option<Problem> + Sync,
 ) -> (Problem, Option<Problem>) {
     let dir = tempfile::tempdir().unwrap();
@@ -150,10 +155,11 @@ fn after_one_meeting(
 
 #[test]
 fn a_rank_that_is_killed_is_named_at_once_and_its_files_go() {
-    let (first, _) = after_one_meeting(["a", "a"], &[Scene::default(), Scene::default()], |meeting| {
-        meeting.kill();
-        None
-    });
+    let (first, _) =
+        after_one_meeting(["a", "a"], &[TestWorld::default(), TestWorld::default()], |meeting| {
+            meeting.kill();
+            None
+        });
     assert!(
         first.message.contains("rank 1 ended: process") && first.message.contains("on host-a"),
         "{first}"
@@ -163,7 +169,7 @@ fn a_rank_that_is_killed_is_named_at_once_and_its_files_go() {
 
 #[test]
 fn a_rank_of_another_host_is_waited_for_as_long_as_the_limit_says() {
-    let worlds = [Scene::default(), Scene::default()];
+    let worlds = [TestWorld::default(), TestWorld::default()];
     let (first, _) = after_one_meeting(["a", "b"], &worlds, |meeting| {
         meeting.kill();
         worlds[0].hurries.store(true, Ordering::Relaxed);
@@ -180,7 +186,7 @@ fn a_rank_of_another_host_is_waited_for_as_long_as_the_limit_says() {
 
 #[test]
 fn a_rank_that_gives_up_tells_the_others_why() {
-    let worlds = [Scene::default(), Scene::default()];
+    let worlds = [TestWorld::default(), TestWorld::default()];
     let (first, own) = after_one_meeting(["a", "a"], &worlds, |mut meeting| {
         let problem = Problem::failed("no space left on device");
         meeting.give_up(&problem);
@@ -189,21 +195,21 @@ fn a_rank_that_gives_up_tells_the_others_why() {
     assert!(first.message.contains("rank 1 on host-a ended the run: no space left on device"), "{first}");
     assert!(own.is_some());
     // A signal does the same; and so does a rank that returns without a word.
-    let worlds = [Scene::default(), Scene::default()];
+    let worlds = [TestWorld::default(), TestWorld::default()];
     let (first, other) = after_one_meeting(["a", "a"], &worlds, |mut meeting| {
         worlds[1].interrupted.store(true, Ordering::Relaxed);
         meeting.meet(String::new()).err()
     });
     assert!(first.message.contains("rank 1 on host-a ended the run: interrupted"), "{first}");
     assert!(other.unwrap().message.starts_with("interrupted"));
-    let (first, _) = after_one_meeting(["a", "a"], &[Scene::default(), Scene::default()], |_| None);
+    let (first, _) = after_one_meeting(["a", "a"], &[TestWorld::default(), TestWorld::default()], |_| None);
     assert!(first.message.contains("it ended early"), "{first}");
 }
 
 #[test]
 fn ranks_that_do_not_come_are_named_and_those_that_came_are_told() {
     let dir = tempfile::tempdir().unwrap();
-    let worlds = [Scene::default(), Scene::default()];
+    let worlds = [TestWorld::default(), TestWorld::default()];
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut meeting = join(&worlds[1], dir.path(), &rank(1, "a"), 5).unwrap();
@@ -216,7 +222,7 @@ fn ranks_that_do_not_come_are_named_and_those_that_came_are_told() {
     });
     assert_eq!(names(dir.path()), [""; 0]);
     // Without rank 0 there is nothing to come to.
-    let alone = Scene::default();
+    let alone = TestWorld::default();
     alone.hurries.store(true, Ordering::Relaxed);
     let problem = join(&alone, dir.path(), &rank(1, "a"), 5).err().unwrap();
     assert!(problem.message.contains("rank 0 did not come within 60.0 s"), "{problem}");
@@ -226,7 +232,7 @@ fn ranks_that_do_not_come_are_named_and_those_that_came_are_told() {
 #[test]
 fn two_processes_of_one_rank_end_the_run_with_both_named() {
     let dir = tempfile::tempdir().unwrap();
-    let worlds = [Scene::default(), Scene::default(), Scene::default()];
+    let worlds = [TestWorld::default(), TestWorld::default(), TestWorld::default()];
     let said: Vec<String> = std::thread::scope(|scope| {
         let start = |(number, world)| {
             let path = dir.path();
@@ -260,7 +266,7 @@ fn other_options_and_a_rank_beyond_the_number_end_the_run() {
         [("other", 1, "was given other options"), ("plan", 7, "is rank 7, and there are 2")]
     {
         let dir = tempfile::tempdir().unwrap();
-        let worlds = [Scene::default(), Scene::default()];
+        let worlds = [TestWorld::default(), TestWorld::default()];
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let own = rank(number, "a");
@@ -278,7 +284,7 @@ fn other_options_and_a_rank_beyond_the_number_end_the_run() {
 
 /// A run of one rank, killed.
 fn left_over(dir: &Path, kernel: &str) {
-    let world = Scene::default();
+    let world = TestWorld::default();
     let (held, own) = begin(&world, &Dir::open(dir).unwrap(), &member(&rank(0, kernel))).unwrap();
     let hello = Hello { member: member(&rank(1, kernel)), at_unix_ns: 0 };
     files::write(&held, &files::join("old"), &hello).unwrap();
@@ -289,7 +295,7 @@ fn left_over(dir: &Path, kernel: &str) {
 fn what_a_killed_run_left_is_removed_by_the_next_one() {
     let dir = tempfile::tempdir().unwrap();
     left_over(dir.path(), "a");
-    let worlds = [Scene::default(), Scene::default()];
+    let worlds = [TestWorld::default(), TestWorld::default()];
     std::thread::scope(|scope| {
         // The other rank comes first, and is not taken in by the old run.
         let other = scope.spawn(|| {
@@ -314,18 +320,18 @@ fn what_a_killed_run_left_is_removed_by_the_next_one() {
 #[test]
 fn runs_of_two_jobs_do_not_meet() {
     let dir = tempfile::tempdir().unwrap();
-    let world = Scene::default();
+    let world = TestWorld::default();
     let job = |number, name: &str| RankRecord { job: Some(name.to_owned()), ..rank(number, "a") };
     let _first = begin(&world, &Dir::open(dir.path()).unwrap(), &member(&job(0, "one"))).unwrap();
-    let hurried = Scene::default();
+    let hurried = TestWorld::default();
     hurried.hurries.store(true, Ordering::Relaxed);
     let problem = join(&hurried, dir.path(), &job(1, "two"), 2).err().unwrap();
     assert!(problem.message.contains("a run of another job is there"), "{problem}");
 }
 
 #[test]
-fn only_a_directory_of_ours_alone_is_met_in() {
-    let world = Scene::default();
+fn only_a_private_directory_is_met_in() {
+    let world = TestWorld::default();
     world.hurries.store(true, Ordering::Relaxed);
     let place = place().into_string().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
@@ -352,7 +358,7 @@ fn only_a_directory_of_ours_alone_is_met_in() {
 }
 
 #[test]
-fn only_complete_files_of_ours_with_one_name_are_messages() {
+fn only_complete_private_files_with_one_name_are_messages() {
     let dir = tempfile::tempdir().unwrap();
     let held = Dir::open(dir.path()).unwrap();
     let at = |name: &str| dir.path().join(name);

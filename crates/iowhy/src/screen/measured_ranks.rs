@@ -140,7 +140,7 @@ fn reason(scale: &Scale, last: &Step, one_host: bool) -> String {
     let share = |estimate: Option<&Estimate>| estimate.map_or_else(|| "-".to_owned(), units::share);
     let waits = share(last.waits.as_ref());
     let ranks = plural(last.ranks, "rank", "ranks");
-    let grows = scale.growth.last().map_or_else(String::new, |growth| grown(growth));
+    let grows = scale.growth.last().map_or_else(String::new, grown);
     match scale.reason {
         ScaleReason::StoppedAndWaits => {
             let host = match one_host {
