@@ -35,21 +35,21 @@ fn step(ranks: u64, waits: f64, bytes: impl Fn(u64, u32) -> u64) -> Step {
 #[test]
 fn ranks_are_summed_from_the_first_start_to_the_last_end() {
     let mut slices: Vec<RankSlice> =
-        (0..3).flat_map(|round| [slice(0, round, 4096_000, 0.5), slice(1, round, 4096_000, 0.5)]).collect();
+        (0..3).flat_map(|round| [slice(0, round, 4_096_000, 0.5), slice(1, round, 4_096_000, 0.5)]).collect();
     // The second rank starts half a second late, so that the round takes a second and a half.
     slices.iter_mut().filter(|slice| slice.rank == 1).for_each(|slice| slice.start_ns += SECOND as i64 / 2);
     // A round that a rank is missing in does not count.
     slices.push(slice(0, 3, 1 << 40, 0.5));
     let step = Step::new(2, slices, 1);
     let value = |estimate: Option<Estimate>| estimate.unwrap().value;
-    assert!((value(step.throughput) - 2.0 * 4096_000.0 / 1.5).abs() < 1e-6);
+    assert!((value(step.throughput) - 2.0 * 4_096_000.0 / 1.5).abs() < 1e-6);
     assert!((value(step.requests_per_second) - 2000.0 / 1.5).abs() < 1e-6);
     assert_eq!((value(step.first_done), value(step.last_done)), (0.5e9, 1.5e9));
     assert_eq!((step.started_within_ns, step.samples.len()), (SECOND / 2, 6));
     assert!((value(step.cpu) - 0.375).abs() < 1e-9 && (value(step.run_delay) - 0.125).abs() < 1e-9);
     assert!((value(step.waits) - 0.5).abs() < 1e-9);
     // A rank's own rate does not depend on when it started.
-    assert_eq!(value(step.of_ranks[1].throughput), 4096_000.0);
+    assert_eq!(value(step.of_ranks[1].throughput), 4_096_000.0);
     assert_eq!(Step::new(2, [], 1).throughput, None);
 }
 
