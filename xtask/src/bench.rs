@@ -1,8 +1,9 @@
 //! Speed, shown as paired ratios within one run: our loop against a bare one and against fio, in interleaved rounds,
 //! each ratio with its interval. What watching costs is in [`watching`], cache policies are in [`policies`], the timed
-//! simulator in [`timed`], how fast traces are read in [`traces`]. Prints; asserts nothing, because a shared machine
-//! proves nothing by one number.
+//! simulator in [`timed`], how fast traces are read in [`traces`], `iowhy mrc` beside libCacheSim in [`mrc`].
+//! Prints; asserts nothing but equal miss ratios, because a shared machine proves nothing by one number.
 
+mod mrc;
 mod policies;
 mod timed;
 mod traces;
@@ -32,6 +33,7 @@ enum Only {
     Traces,
     Policies,
     Timed,
+    Mrc,
 }
 
 /// What a benchmark step may fail with: text for people.
@@ -39,13 +41,14 @@ type Outcome<T> = Result<T, String>;
 
 /// Builds the release binary and measures it. `--rounds N` changes the number of rounds (default 11); `watching`
 /// measures only what watching costs, `traces` only how fast traces are read, `policies` only cache policies, `timed` only
-/// the timed simulator (rounds default 3 for the last two).
+/// the timed simulator (rounds default 3 for the last two), `mrc` only `iowhy mrc` beside libCacheSim.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     let (only, rest) = match arguments {
         ["watching", rest @ ..] => (Only::Watching, rest),
         ["traces", rest @ ..] => (Only::Traces, rest),
         ["policies", rest @ ..] => (Only::Policies, rest),
         ["timed", rest @ ..] => (Only::Timed, rest),
+        ["mrc", rest @ ..] => (Only::Mrc, rest),
         rest => (Only::Nothing, rest),
     };
     let rounds = match rest {
@@ -58,7 +61,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
         ["--rounds", n] if n.parse::<usize>().is_ok_and(|n| n >= 3) => n.parse().unwrap_or(11),
         _ => {
-            eprintln!("usage: cargo xtask bench [watching|traces|policies|timed] [--rounds N], N at least 3");
+            eprintln!(
+                "usage: cargo xtask bench [watching|traces|policies|timed|mrc] [--rounds N], N at least 3"
+            );
             return ExitCode::from(2);
         }
     };
@@ -110,6 +115,10 @@ fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
         heading(rounds);
         return watching::measure(root, &target, &iowhy, &file.path, rounds);
     }
+    if only == Only::Mrc {
+        heading(rounds);
+        return mrc::measure(root, &target, &iowhy, rounds);
+    }
     let fio = Command::new("fio").arg("--version").output().is_ok_and(|o| o.status.success());
     if !fio {
         println!("skipped: comparison with fio (not installed; Debian package `fio`)");
@@ -126,6 +135,7 @@ fn measure(root: &Path, rounds: usize, only: Only) -> Outcome<()> {
     println!();
     policies::measure(root, &target, POLICY_ROUNDS)?;
     timed::measure(root, &target, POLICY_ROUNDS)?;
+    mrc::measure(root, &target, &iowhy, POLICY_ROUNDS)?;
     traces::measure(root, &target, rounds)
 }
 
@@ -332,6 +342,24 @@ fn fio_rate(path: &str, options: &[&str]) -> Outcome<f64> {
     let json = &text[text.find('{').unwrap_or(0)..];
     let record: Value = serde_json::from_str(json).map_err(|e| format!("fio's JSON cannot be read: {e}"))?;
     record["jobs"][0]["read"]["iops"].as_f64().ok_or_else(|| "no iops in fio's JSON".to_owned())
+}
+
+/// A file that goes when it is no longer needed.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make(path: PathBuf, content: &[u8]) -> Outcome<Scratch> {
+        std::fs::write(&path, content).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            eprintln!("cannot remove {}: {error}", self.0.display());
+        }
+    }
 }
 
 /// A file of incompressible data under the build folder, removed at the end.

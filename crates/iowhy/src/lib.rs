@@ -28,6 +28,7 @@ pub mod rank;
 pub mod record;
 mod record_file;
 mod recorded_run;
+mod rendezvous;
 pub mod report;
 mod ruler;
 pub mod run_as;

@@ -13,6 +13,16 @@ pub fn boot_id() -> Option<String> {
     Some(text.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
+/// A random identifier (random(4)), new each time.
+pub fn random_id() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default();
+    match text.trim() {
+        // Without /proc: no two processes of a machine at one time have the same.
+        "" => format!("{}-{}", std::process::id(), crate::clock::monotonic_ns()),
+        id => id.to_owned(),
+    }
+}
+
 /// The wall clock in seconds since 1970. Other hosts' clocks differ.
 pub fn unix_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())

@@ -1,5 +1,6 @@
 //! The path report: which cells are measured (`plan`), what each layer costs (`fit`), where the time of a cell goes
-//! (`ledger`), what limits it (`limit`), and how methods and records of cells compare (`methods`, `change`).
+//! (`ledger`), what limits it (`limit`), how methods and records of cells compare (`methods`, `change`), and what ranks reach
+//! together (`ranks`).
 //!
 //! Only `targets` opens files. No clock, no unseeded randomness: the same cells give the same report on any machine.
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod local;
 pub mod methods;
 pub mod per_request;
 pub mod plan;
+pub mod ranks;
 pub mod reconcile;
 pub mod saved;
 pub mod targets;

@@ -23,7 +23,7 @@ use crate::interleave::{self, can_interleave};
 use crate::interrupt;
 use crate::listed::RequestLists;
 use crate::residency;
-use crate::runner::{self, Bounds, Slice};
+use crate::runner::{self, Bounds, Gate, Slice};
 use crate::target::{OpenMode, Target};
 
 /// One cell of a plan. Several arms run side by side from one barrier.
@@ -173,7 +173,7 @@ pub fn run(cells: &[Cell<'_>], effort: Effort, progress: &mut dyn FnMut(Progress
                     let (index, cell) = (unit[place], &cells[unit[place]]);
                     let wanted = turn == 0 || states[index].has_time_left(cell, rounds);
                     if wanted && (turn > 0 || at(index)) {
-                        states[index].slice(cell, rounds, begun, kernel_threads.as_mut());
+                        states[index].slice(cell, rounds, begun, kernel_threads.as_mut(), None);
                     }
                 }
             }
@@ -265,7 +265,7 @@ fn blocks(
         let cell = &cells[index];
         let [(workload, target)] = cell.arms.as_slice() else { continue };
         if !can_interleave(workload) || cell.listed.is_some() {
-            states[index].slice(cell, round, begun, None);
+            states[index].slice(cell, round, begun, None, None);
         } else if let Some(before) = states[index].prepare(cell, round) {
             let arm = Arm { workload, target, listed: None, request_bytes: cell.request_bytes };
             prepared.push((index, before, (arm, cell.bounds.wall)));
@@ -298,14 +298,14 @@ fn ahead(begun: &Instant, rounds: u32, position: usize, cells: usize, effort: &E
 }
 
 /// A cell while it is measured.
-struct CellState {
-    runs: Vec<CellRun>,
+pub(crate) struct CellState {
+    pub(crate) runs: Vec<CellRun>,
     checks: Vec<Vec<StateCheck>>,
     failed: bool,
 }
 
 impl CellState {
-    fn new(cell: &Cell<'_>) -> Self {
+    pub(crate) fn new(cell: &Cell<'_>) -> Self {
         let many = cell.arms.len() > 1;
         let runs = cell
             .arms
@@ -346,12 +346,13 @@ impl CellState {
     }
 
     /// Prepares, runs and verifies one slice; books it.
-    fn slice(
+    pub(crate) fn slice(
         &mut self,
         cell: &Cell<'_>,
         round: u32,
         begun: Instant,
         kernel_threads: Option<&mut KernelThreads>,
+        gate: Option<&mut dyn Gate>,
     ) {
         let Some(before) = self.prepare(cell, round) else { return };
         let arms: Vec<Arm<'_>> = cell
@@ -364,8 +365,8 @@ impl CellState {
                 request_bytes: cell.request_bytes,
             })
             .collect();
-        let start_ns = begun.elapsed().as_nanos() as u64;
-        let slices = match runner::run(&arms, cell.bounds, kernel_threads) {
+        let (at_gate, start_ns) = (gate.is_some(), begun.elapsed().as_nanos() as u64);
+        let slices = match runner::run_at(gate, &arms, cell.bounds, kernel_threads) {
             Ok(slices) => slices,
             Err(problem) => return self.fail(&problem),
         };
@@ -374,7 +375,9 @@ impl CellState {
                 return self.fail(&problem);
             }
         }
-        self.book(cell, (round, start_ns), &before, slices);
+        // How long it waited at a gate is nobody's time.
+        let own = slices.first().filter(|_| at_gate).map(|slice| slice.sample.start_ns);
+        self.book(cell, (round, own.unwrap_or(start_ns)), &before, slices);
     }
 
     /// Whether slices of a group fit in what this round left of a cell's time.
@@ -475,7 +478,7 @@ impl CellState {
     }
 
     /// A cell is what it claims only if every round was.
-    fn finish(mut self) -> Vec<CellRun> {
+    pub(crate) fn finish(mut self) -> Vec<CellRun> {
         for (run, checks) in self.runs.iter_mut().zip(self.checks) {
             run.state_check = StateCheck::worst(checks);
         }

@@ -29,5 +29,6 @@ pub mod script;
 pub mod setting;
 pub mod sigbus;
 pub mod target;
+pub mod together;
 pub mod tree;
 pub mod volume;

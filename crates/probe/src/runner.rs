@@ -5,6 +5,7 @@
 //! was measured before a failure is kept.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use iowhy_core::cell::{MemberTotals, Sample};
@@ -30,10 +31,33 @@ pub struct Bounds {
     pub requests_per_thread: u64,
 }
 
+/// Where processes that measure together wait for each other before a slice.
+pub trait Gate {
+    /// Returns when all of them may begin. The threads of this process are ready.
+    ///
+    /// # Errors
+    /// Another process is gone, or gave up: nothing is to be measured.
+    fn open(&mut self) -> Result<(), Problem>;
+
+    /// The threads begin now.
+    fn opened(&mut self);
+}
+
+/// How the threads of a slice begin.
+struct Start {
+    /// All threads have opened what they need.
+    ready: Barrier,
+    /// They may begin.
+    go: Barrier,
+    /// They end at once instead.
+    called_off: AtomicBool,
+}
+
 /// Result of one arm in one slice.
 #[derive(Clone, Debug)]
 pub struct Slice {
-    /// Its totals; cache state and round number are the caller's to fill in.
+    /// Its totals, with the start by the clock of its threads; cache state, round number and the start by another clock are the
+    /// caller's to fill in.
     pub sample: Sample,
     /// Latency of every request.
     pub latency: Histogram,
@@ -65,10 +89,26 @@ pub fn run(
     bounds: Bounds,
     kernel_threads: Option<&mut KernelThreads>,
 ) -> Result<Vec<Slice>, Problem> {
+    run_at(None, arms, bounds, kernel_threads)
+}
+
+/// The same, where the threads begin when a gate opens.
+///
+/// # Errors
+/// Those of [`run`], and the gate's.
+pub(crate) fn run_at(
+    mut gate: Option<&mut dyn Gate>,
+    arms: &[Arm<'_>],
+    bounds: Bounds,
+    mut kernel_threads: Option<&mut KernelThreads>,
+) -> Result<Vec<Slice>, Problem> {
     let threads: usize = arms.iter().map(|a| a.workload.threads.max(1)).sum();
-    let ready = Barrier::new(threads + 1);
-    let go = Barrier::new(threads + 1);
-    let mut kernel_threads = kernel_threads;
+    let start = Start {
+        ready: Barrier::new(threads + 1),
+        go: Barrier::new(threads + 1),
+        called_off: AtomicBool::new(false),
+    };
+    let mut closed = None;
     let (results, before, after, kernel_ns) = std::thread::scope(|scope| {
         let handles: Vec<Vec<_>> = arms
             .iter()
@@ -76,16 +116,21 @@ pub fn run(
                 let count = arm.workload.threads.max(1);
                 (0..count)
                     .map(|k| {
-                        let (ready, go) = (&ready, &go);
-                        scope.spawn(move || run_thread(*arm, k, count, bounds, ready, go))
+                        let start = &start;
+                        scope.spawn(move || run_thread(*arm, k, count, bounds, start))
                     })
                     .collect()
             })
             .collect();
-        ready.wait();
+        start.ready.wait();
+        closed = gate.as_mut().and_then(|gate| gate.open().err());
+        start.called_off.store(closed.is_some(), Ordering::Relaxed);
         let kernel_before = kernel_threads.as_mut().map(|k| k.cpu_ns());
         let before: Vec<_> = arms.iter().map(Counted::read).collect();
-        go.wait();
+        if let (Some(gate), None) = (gate, &closed) {
+            gate.opened();
+        }
+        start.go.wait();
         let results: Vec<Vec<_>> = handles
             .into_iter()
             .map(|arm| {
@@ -102,6 +147,9 @@ pub fn run(
         let kernel_ns = kernel_before.zip(kernel_after).map(|(b, a)| a.saturating_sub(b));
         (results, before, after, kernel_ns)
     });
+    if let Some(problem) = closed {
+        return Err(problem);
+    }
     let mut slices = Vec::with_capacity(arms.len());
     for (index, (arm, threads)) in arms.iter().zip(results).enumerate() {
         let threads = threads.into_iter().collect::<Result<Vec<_>, Problem>>()?;
@@ -234,6 +282,7 @@ fn leaves_work_behind(workload: &Workload) -> bool {
 pub(crate) fn combine(threads: Vec<ThreadResult>) -> Slice {
     let start = threads.iter().map(|t| t.start_ns).min().unwrap_or(0);
     let mut sample = Sample {
+        start_ns: start,
         first_done_ns: threads.iter().map(|t| t.end_ns).min().unwrap_or(start) - start,
         wall_ns: threads.iter().map(|t| t.end_ns).max().unwrap_or(start) - start,
         ..Sample::default()
@@ -280,8 +329,7 @@ fn run_thread(
     thread: usize,
     threads: usize,
     bounds: Bounds,
-    ready: &Barrier,
-    go: &Barrier,
+    start: &Start,
 ) -> Result<ThreadResult, Problem> {
     let clock = if arm.target.script().is_some() { Clock::virtual_time() } else { Clock::real() };
     let opening = clock.now_ns();
@@ -297,8 +345,11 @@ fn run_thread(
     if let Ok(access) = &mut opened {
         access.begin();
     }
-    ready.wait();
-    go.wait();
+    start.ready.wait();
+    start.go.wait();
+    if start.called_off.load(Ordering::Relaxed) {
+        return Err(Problem::failed("called off"));
+    }
     let mut access = opened?;
     let span = counters::UsageSpan::begin(&clock);
     let start_ns = clock.now_ns();

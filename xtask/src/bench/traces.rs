@@ -2,37 +2,19 @@
 //! with the requests.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
 use serde_json::Value;
 
-use super::{Arm, Outcome, SEED, Unit, interleave};
+use super::{Arm, Outcome, SEED, Scratch, Unit, interleave};
 
 /// Requests of a file.
 const REQUESTS: u64 = 5_000_000;
 /// Different ids.
 const IDS: u64 = 1_000_000;
-
-/// A file that goes when it is no longer needed.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make(path: PathBuf, content: &[u8]) -> Outcome<Scratch> {
-        std::fs::write(&path, content).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.0) {
-            eprintln!("cannot remove {}: {error}", self.0.display());
-        }
-    }
-}
 
 /// Measures reading of text and of records.
 pub(super) fn measure(root: &Path, target: &Path, rounds: usize) -> Outcome<()> {

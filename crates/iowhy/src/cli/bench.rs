@@ -16,6 +16,8 @@ use super::value::{List, count, list, one_of, seed, value, word};
 pub const MAX_THREADS: u64 = 1024;
 /// Requests in flight per thread at most.
 pub const MAX_DEPTH: u64 = 4096;
+/// Ranks at most.
+const MAX_RANKS: u64 = 1_000_000;
 
 /// Options of `bench`.
 #[derive(Clone, Debug, Args)]
@@ -113,6 +115,25 @@ pub struct BenchArgs {
     #[arg(long, value_name = "NAME")]
     pub destroy_data: Option<String>,
 
+    /// Measure together with the other ranks of this parallel job, each on a scratch file of its own in the directory TARGET: the
+    /// throughput of all, and of each. Rank and number are the launcher's; without one, `--ranks=M` starts M processes here
+    #[arg(long, value_name = "M", num_args = 0..=1, require_equals = true, value_parser = value(count::<u64>(1..=MAX_RANKS)),
+          conflicts_with_all = ["layers", "precision", "destroy_data", "export_fio"])]
+    pub ranks: Option<Option<u64>>,
+
+    /// Rank of this process, from 0, where no launcher says
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = value(count::<u64>(0..=MAX_RANKS - 1)))]
+    pub rank: Option<u64>,
+
+    /// The same with these numbers of ranks in each round: does the server limit them, or each rank's CPU?
+    #[arg(long, value_name = "M,...", allow_hyphen_values = true, value_parser = value(list(count::<u64>(1..=MAX_RANKS))),
+          conflicts_with_all = ["layers", "precision", "destroy_data", "export_fio"])]
+    pub scale: Option<List<u64>>,
+
+    /// How long the ranks wait for one that shows no sign of life
+    #[arg(long, value_name = "LIMIT", default_value = "60s", allow_hyphen_values = true, value_parser = value(units::parse_duration))]
+    pub rank_limit: Duration,
+
     /// Take these options from a fio job file; differences are reported, unsupported options are errors
     #[arg(long, value_name = "JOB", conflicts_with_all = ["target", "rw", "rwmixread", "pattern", "bs", "method", "state", "direct",
           "threads", "iodepth", "size", "time", "once", "rate"])]
@@ -125,6 +146,13 @@ pub struct BenchArgs {
     /// Also write the cells as a fio job file, to check the figures with fio
     #[arg(long, value_name = "FILE")]
     pub export_fio: Option<PathBuf>,
+}
+
+impl BenchArgs {
+    /// Whether ranks measure together.
+    pub fn of_ranks(&self) -> bool {
+        self.ranks.is_some() || self.scale.is_some()
+    }
 }
 
 /// Direction and order, as fio names them.

@@ -99,6 +99,9 @@ pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
         Kind::MergedRanks => {
             Ok(vec![Known::Merged(Box::new(serde_json::from_value(value).map_err(damaged)?))])
         }
+        Kind::MeasuredRanks => {
+            Ok(vec![Known::MeasuredRanks(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        }
         Kind::Simulation => {
             Ok(vec![Known::Simulated(Box::new(serde_json::from_value(value).map_err(damaged)?))])
         }

@@ -26,12 +26,16 @@ pub fn own() -> Option<&'static RankRecord> {
     DECIDED.get().and_then(Option::as_ref)
 }
 
-/// Finds the rank, where a program is profiled or a name asks for it, and fills the names of the outputs in.
+/// Finds the rank, where a program is profiled, ranks measure together or a name asks for it, and fills the names of the outputs in.
 ///
 /// # Errors
 /// A rank that is contradictory, no number, or asked for and unknown; a name with another placeholder; one file for several
 /// ranks; a file that this rank of the same job wrote already.
 pub fn decide(cli: &mut Cli) -> Result<(), Problem> {
+    let together = match &cli.command {
+        Some(Command::Bench(args)) if args.of_ranks() => Some((args.rank, args.ranks.flatten())),
+        _ => None,
+    };
     let sight = match &mut cli.command {
         Some(Command::Attach(args)) => Some(&mut args.sight),
         None if !cli.watch.program.is_empty() => Some(&mut cli.watch.sight),
@@ -48,8 +52,13 @@ pub fn decide(cli: &mut Cli) -> Result<(), Problem> {
         paths.filter_map(|(option, path)| Some((option, path?))).collect();
     let saved = cli.output.save_as.as_deref().map(OsStr::new);
     let mut all = paths.iter().map(|(_, path)| path.as_os_str()).chain(saved);
-    if profiles || all.any(names::asks_for_rank) {
-        let _ = DECIDED.set(find(options, &|name| std::env::var_os(name))?);
+    let environment: launcher::Environment<'_> = &|name| std::env::var_os(name);
+    if let Some(options) = together {
+        // Without a launcher the command starts the ranks itself.
+        let named = options.0.is_some() || launcher::claim(environment)?.is_some();
+        let _ = DECIDED.set(if named { find(options, environment)? } else { None });
+    } else if profiles || all.any(names::asks_for_rank) {
+        let _ = DECIDED.set(find(options, environment)?);
     }
     let host = host::name();
     let fill = |option: &str, name: &OsStr| {
@@ -67,6 +76,22 @@ pub fn decide(cli: &mut Cli) -> Result<(), Problem> {
         *name = fill("--save-as", OsStr::new(name))?.to_string_lossy().into_owned();
     }
     Ok(())
+}
+
+/// Variables by which iowhy numbers processes that it starts itself, in the words of a launcher.
+pub(crate) fn variables(rank: u64, ranks: u64, job: &str) -> [(&'static str, String); 3] {
+    [("PMI_RANK", rank.to_string()), ("PMI_SIZE", ranks.to_string()), ("PMI_JOBID", job.to_owned())]
+}
+
+/// The rank of a process with these variables.
+///
+/// # Errors
+/// Those of [`decide`].
+pub(crate) fn with(variables: &[(&str, String)]) -> Result<Option<RankRecord>, Problem> {
+    find((None, None), &|name| {
+        let own = variables.iter().find(|(own, _)| *own == name).map(|(_, value)| value.into());
+        own.or_else(|| std::env::var_os(name))
+    })
 }
 
 /// The rank by options, else by the environment. A rank that is named needs no launcher.

@@ -30,6 +30,8 @@ pub enum Kind {
     ComparisonOfPrograms,
     /// `merge`: the ranks of a parallel job.
     MergedRanks,
+    /// `bench --ranks` and `--scale`: cells that ranks measured together.
+    MeasuredRanks,
     /// `doctor --try`.
     TrialOfASetting,
     /// `doctor`.

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod history;
 mod kind;
 pub mod lists;
+pub mod measured_ranks;
 pub mod member;
 pub mod merge;
 mod path;

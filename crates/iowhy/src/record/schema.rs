@@ -11,6 +11,7 @@ use super::compare::{Comparison, ProgramComparison};
 use super::doctor::{DoctorRecord, TrialRecord};
 use super::history::HistoryRecord;
 use super::lists::{ClassicsFound, Listed, Offer, RemovalFound};
+use super::measured_ranks::MeasuredRanksRecord;
 use super::merge::MergeRecord;
 use super::prove::ProveRecord;
 use super::replay::ReplayRecord;
@@ -37,6 +38,7 @@ pub fn schema(kind: Kind) -> Value {
         Kind::Comparison => generate::<Comparison>(),
         Kind::ComparisonOfPrograms => generate::<ProgramComparison>(),
         Kind::MergedRanks => generate::<MergeRecord>(),
+        Kind::MeasuredRanks => generate::<MeasuredRanksRecord>(),
         Kind::TrialOfASetting => generate::<TrialRecord>(),
         Kind::Doctor => generate::<DoctorRecord>(),
         Kind::Simulation => generate::<SimRecord>(),

@@ -279,7 +279,7 @@ pub struct RatiosFound {
     pub left_out: LeftOutRecord,
     /// One curve per policy.
     pub curves: Vec<CurveRecord>,
-    /// Cliffs and sizes of interest of the LRU curve; null if that curve is sampled.
+    /// Cliffs and sizes of interest of the LRU curve; null if that curve is sampled, or LRU is not among the policies.
     pub lru_shape: Option<ShapeRecord>,
 }
 

@@ -6,6 +6,7 @@
 use crate::record::Record;
 use crate::record::classic::ClassicRecord;
 use crate::record::compare::{Comparison, ProgramComparison};
+use crate::record::measured_ranks::MeasuredRanksRecord;
 use crate::record::merge::MergeRecord;
 use crate::record::prove::ProveRecord;
 use crate::record::replay::ReplayRecord;
@@ -35,6 +36,8 @@ pub enum Known {
     ComparedPrograms(Box<ProgramComparison>),
     /// Of `merge`.
     Merged(Box<MergeRecord>),
+    /// Of `bench --ranks`.
+    MeasuredRanks(Box<MeasuredRanksRecord>),
     /// Of `sim`.
     Simulated(Box<SimRecord>),
     /// Of `classic`: one experiment.
@@ -71,6 +74,7 @@ fn chapter(record: &Known) -> Chapter {
         Known::Compared(record) => screen::compare::cells::chapter(record, Detail::Page),
         Known::ComparedPrograms(record) => screen::compare::runs::chapter(record, Detail::Page),
         Known::Merged(record) => screen::merge::chapter(record, Detail::Page),
+        Known::MeasuredRanks(record) => screen::measured_ranks::chapter(record, Detail::Page),
         Known::Advised(record) => screen::stripe::advice(record, Detail::Page),
         Known::Tree(record) => screen::tree::chapter(record, Detail::Page),
         Known::WholeMachine(record) => screen::whole_machine::chapter(record, Detail::Page),

@@ -13,6 +13,7 @@ mod golden_tests;
 pub(crate) mod heading;
 pub mod history;
 pub mod measured;
+pub mod measured_ranks;
 pub(crate) mod members;
 pub mod merge;
 pub mod mrc;

@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod behaviour;
+mod bench_ranks;
 #[path = "../cases_binary/mod.rs"]
 mod cases_binary;
 mod classic;

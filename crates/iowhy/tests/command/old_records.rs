@@ -18,7 +18,7 @@ pub(crate) fn record(name: &str) -> String {
 }
 
 /// Each record: its kind, a word of its report, the first column of its table.
-pub(crate) const RECORDS: [(&str, &str, Option<&str>, Option<&str>); 17] = [
+pub(crate) const RECORDS: [(&str, &str, Option<&str>, Option<&str>); 18] = [
     ("measured", "measurement", Some("pread"), Some("key")),
     ("measured-layers", "measurement", Some("pread"), Some("key")),
     ("path", "measurement", Some("depth"), Some("key")),
@@ -27,6 +27,7 @@ pub(crate) const RECORDS: [(&str, &str, Option<&str>, Option<&str>); 17] = [
     ("compared-layers", "comparison", Some("regressed"), Some("key")),
     ("compared-programs", "comparison of programs", Some("Wall time"), Some("operation")),
     ("merged", "merged ranks", Some("slower than the others"), Some("operation")),
+    ("measured-ranks", "measured ranks", Some("in proportion"), Some("method")),
     ("proof", "proof", Some("sync-per-write"), Some("id")),
     ("simulated", "simulation", Some("nvme"), Some("requests")),
     ("ratios", "miss ratios", Some("sieve"), Some("policy")),

@@ -1,5 +1,6 @@
 //! Cache policies on the published traces: are their miss ratios the published ones to four digits, how fast are they, and
-//! what memory do they take? `cargo xtask bench policies` builds and runs this.
+//! what memory do they take? `cargo xtask bench policies` builds and runs this;
+//! `cargo xtask bench mrc` has it write the first of the traces (`--write FILE`).
 //!
 //! Speeds are the best of a few rounds, by the time that the thread was on a CPU: whatever else runs here only slows them
 //! down. Fails when a miss
@@ -9,6 +10,8 @@ mod numpy;
 #[path = "../common/on_cpu.rs"]
 mod on_cpu;
 
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::process::ExitCode;
 
 use iowhy_sim::curve::ids::IdTable;
@@ -40,7 +43,31 @@ const PUBLISHED: [(PolicyId, [f64; 2], [Option<f64>; 2]); 10] = [
 /// Distinct objects of the published traces.
 const DISTINCT: [u32; 2] = [914_864, 997_047];
 
+/// Writes the trace of zipf 1.0 as oracleGeneral: what other simulators read.
+fn write(path: &str) -> std::io::Result<()> {
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    for (number, id) in numpy::zipf(SEED, 1.0, REFERENCES, OBJECTS).into_iter().enumerate() {
+        let second = (number / REFERENCES_EACH_SECOND) as u32;
+        file.write_all(&second.to_le_bytes())?;
+        file.write_all(&(u64::from(id) + 1).to_le_bytes())?;
+        file.write_all(&4096u32.to_le_bytes())?;
+        file.write_all(&(-1i64).to_le_bytes())?;
+    }
+    file.flush()
+}
+
+const REFERENCES_EACH_SECOND: usize = 10_000;
+
 fn main() -> ExitCode {
+    if std::env::args().nth(1).is_some_and(|argument| argument == "--write") {
+        return match write(&std::env::args().nth(2).unwrap_or_default()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("cannot write the trace: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let rounds = std::env::args().nth(1).and_then(|n| n.parse().ok()).filter(|n| *n > 0).unwrap_or(3);
     let mut wrong = 0;
     for (which, alpha) in [1.0, 0.8].into_iter().enumerate() {

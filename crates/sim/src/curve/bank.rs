@@ -6,6 +6,7 @@
 use iowhy_core::problem::Problem;
 use rayon::prelude::*;
 
+use super::ids::IdTable;
 use super::sample::{GROUPS, HASHES, error_of, hash};
 use crate::policy::{Bulk, PolicyId, belady, bulk, bulk_of_any};
 
@@ -18,7 +19,7 @@ pub struct Point {
     pub room: u64,
     /// Share of references that missed.
     pub miss_ratio: f64,
-    /// Share of bytes that missed; `None` where sizes were not given, or for a miniature.
+    /// Share of bytes that missed; `None` where sizes were not given or are all the same, or for a miniature.
     pub byte_miss_ratio: Option<f64>,
     /// How it was found.
     pub basis: Basis,
@@ -71,20 +72,28 @@ pub struct Bank {
     history: Vec<u32>,
     history_bytes: Vec<u64>,
     wants_history: bool,
-    /// The highest threshold of any miniature, and what of a piece is below it: chosen once for all.
-    threshold: u64,
-    sample: Vec<Chosen>,
+    /// The samples that miniatures follow: chosen and numbered once for all of them.
+    samples: Vec<Sample>,
     references: u64,
-    bytes: u64,
+    /// The bytes that the first reference moved.
+    size: Option<u64>,
+    /// Whether references move different numbers of bytes. Until then, bytes need no counts of their own.
     sized: bool,
+    bytes: u64,
 }
 
-/// A reference of a sample.
-#[derive(Clone, Copy, Debug)]
-struct Chosen {
-    key: u64,
-    hash: u64,
-    group: usize,
+/// Those references of a piece whose hash is below a threshold, as dense numbers: all, and each part of them.
+#[derive(Debug)]
+struct Sample {
+    threshold: u64,
+    whole: Numbered,
+    parts: Vec<Numbered>,
+}
+
+#[derive(Debug, Default)]
+struct Numbered {
+    table: IdTable,
+    ids: Vec<u32>,
 }
 
 #[derive(Debug)]
@@ -107,61 +116,69 @@ enum Runner {
 /// A cache over a sample, and one over each part of it.
 #[derive(Debug)]
 struct Miniature {
+    /// The number of its sample.
+    sample: usize,
     threshold: u64,
-    whole: (Box<dyn Bulk<u64>>, u64),
-    parts: Vec<(Box<dyn Bulk<u64>>, u64)>,
+    whole: (Box<dyn Bulk<u32>>, u64),
+    parts: Vec<(Box<dyn Bulk<u32>>, u64)>,
 }
 
 impl Bank {
     /// Empty caches. With `dense`, they are found by arrays that grow with the distinct blocks of the stream (faster); else
-    /// memory grows with the room of each.
+    /// memory grows with the room of each. Caches in miniature grow with the distinct blocks of their sample.
     ///
     /// # Errors
     /// Impossible rooms, see [`bulk`].
     pub fn new(orders: &[Order], dense: bool) -> Result<Bank, Problem> {
+        let mut samples = Vec::new();
         let members = orders
             .iter()
             .map(|&order| {
-                Ok(Member { order, runner: Runner::new(order, dense)?, misses: 0, missed_bytes: 0 })
+                let runner = Runner::new(order, dense, &mut samples)?;
+                Ok(Member { order, runner, misses: 0, missed_bytes: 0 })
             })
             .collect::<Result<Vec<Member>, Problem>>()?;
-        let threshold = members.iter().map(|member| member.runner.threshold()).max().unwrap_or(0);
         let wants_history = orders.iter().any(|order| order.policy == PolicyId::Belady);
         Ok(Bank {
             members,
             history: Vec::new(),
             history_bytes: Vec::new(),
             wants_history,
-            threshold,
-            sample: Vec::new(),
+            samples,
             references: 0,
-            bytes: 0,
+            size: None,
             sized: false,
+            bytes: 0,
         })
     }
 
     /// Runs a piece of the stream through all caches, each on whatever core is free. The result does not depend on how
     /// the stream is cut, nor on the cores.
     pub fn feed(&mut self, piece: Piece<'_>) {
+        let bytes = piece.bytes.filter(|bytes| self.sizes_differ(bytes));
+        let piece = Piece { bytes, ..piece };
         self.references += piece.keys.len() as u64;
-        if let Some(bytes) = piece.bytes {
-            self.sized = true;
-            self.bytes = bytes.iter().fold(self.bytes, |sum, bytes| sum.saturating_add(*bytes));
-        }
         if self.wants_history {
             self.history.extend_from_slice(piece.ids);
             self.history_bytes.extend_from_slice(piece.bytes.unwrap_or_default());
         }
-        self.sample.clear();
-        if self.threshold > 0 {
-            let chosen = piece.keys.iter().map(|&key| {
-                let (hash, group) = hash(key);
-                Chosen { key, hash, group }
-            });
-            self.sample.extend(chosen.filter(|chosen| chosen.hash < self.threshold));
+        self.samples.par_iter_mut().for_each(|sample| sample.choose(piece.keys));
+        let samples = &self.samples;
+        self.members.par_iter_mut().for_each(|member| member.feed(piece, samples));
+    }
+
+    /// Counts the bytes of a piece, and says whether they differ by now. The first that differs finds the sums of before.
+    fn sizes_differ(&mut self, bytes: &[u64]) -> bool {
+        let one = *self.size.get_or_insert(bytes.first().copied().unwrap_or(0));
+        self.bytes = bytes.iter().fold(self.bytes, |sum, bytes| sum.saturating_add(*bytes));
+        if !self.sized && bytes.iter().any(|bytes| *bytes != one) {
+            self.sized = true;
+            for member in &mut self.members {
+                member.missed_bytes = member.misses.saturating_mul(one);
+            }
+            self.history_bytes.resize(self.history.len(), one);
         }
-        let sample = &self.sample;
-        self.members.par_iter_mut().for_each(|member| member.feed(piece, sample));
+        self.sized
     }
 
     /// The miss ratios, in the order of the orders.
@@ -207,7 +224,7 @@ impl Bank {
 }
 
 impl Member {
-    fn feed(&mut self, piece: Piece<'_>, sample: &[Chosen]) {
+    fn feed(&mut self, piece: Piece<'_>, samples: &[Sample]) {
         match (&mut self.runner, piece.bytes) {
             (Runner::Dense(cache), None) => self.misses += cache.references(piece.ids),
             (Runner::Any(cache), None) => self.misses += cache.references(piece.keys),
@@ -221,7 +238,7 @@ impl Member {
                 self.misses += misses;
                 self.missed_bytes = self.missed_bytes.saturating_add(missed);
             }
-            (Runner::Miniature(miniature), _) => miniature.feed(sample),
+            (Runner::Miniature(miniature), _) => miniature.feed(&samples[miniature.sample]),
             (Runner::Bound, _) => {}
         }
     }
@@ -246,45 +263,65 @@ fn capacity(room: u64) -> usize {
 }
 
 impl Runner {
-    fn new(order: Order, dense: bool) -> Result<Runner, Problem> {
+    fn new(order: Order, dense: bool, samples: &mut Vec<Sample>) -> Result<Runner, Problem> {
         let Order { policy, room, sample } = order;
         Ok(match sample {
             _ if policy == PolicyId::Belady => Runner::Bound,
-            Some(rate) if rate < 1.0 => Runner::Miniature(Miniature::new(policy, room, rate)?),
+            Some(rate) if rate < 1.0 => Runner::Miniature(Miniature::new(policy, room, rate, samples)?),
             _ if dense => Runner::Dense(bulk(policy, capacity(room))?),
             _ => Runner::Any(bulk_of_any(policy, capacity(room))?),
         })
     }
 }
 
-impl Runner {
-    /// Hashes below this are followed, where it is a miniature.
-    fn threshold(&self) -> u64 {
-        match self {
-            Runner::Miniature(miniature) => miniature.threshold,
-            Runner::Dense(_) | Runner::Any(_) | Runner::Bound => 0,
+impl Sample {
+    fn new(threshold: u64) -> Sample {
+        let parts = (0..GROUPS).map(|_| Numbered::default()).collect();
+        Sample { threshold, whole: Numbered::default(), parts }
+    }
+
+    /// Replaces the references by those of the next piece.
+    fn choose(&mut self, keys: &[u64]) {
+        self.whole.ids.clear();
+        self.parts.iter_mut().for_each(|part| part.ids.clear());
+        for &key in keys {
+            let (hash, group) = hash(key);
+            if hash < self.threshold {
+                self.whole.push(key);
+                self.parts[group].push(key);
+            }
         }
     }
 }
 
+impl Numbered {
+    /// A sample of more blocks than can be told apart stops growing; its rate was chosen far too high.
+    fn push(&mut self, key: u64) {
+        self.ids.extend(self.table.number(key).ok());
+    }
+}
+
 impl Miniature {
-    fn new(policy: PolicyId, room: u64, rate: f64) -> Result<Miniature, Problem> {
+    fn new(policy: PolicyId, room: u64, rate: f64, samples: &mut Vec<Sample>) -> Result<Miniature, Problem> {
         let threshold = (rate.clamp(0.0, 1.0) * HASHES as f64).ceil().max(1.0) as u64;
+        let known = samples.iter().position(|sample| sample.threshold == threshold);
+        let sample = known.unwrap_or_else(|| {
+            samples.push(Sample::new(threshold));
+            samples.len() - 1
+        });
         let small = |share: f64| {
             let room = (room as f64 * threshold as f64 / HASHES as f64 * share).round().max(1.0);
-            Ok::<_, Problem>((bulk_of_any(policy, room as usize)?, 0))
+            Ok::<_, Problem>((bulk(policy, room as usize)?, 0))
         };
         let parts = (0..GROUPS).map(|_| small(1.0 / GROUPS as f64)).collect::<Result<_, _>>()?;
-        Ok(Miniature { threshold, whole: small(1.0)?, parts })
+        Ok(Miniature { sample, threshold, whole: small(1.0)?, parts })
     }
 
-    fn feed(&mut self, sample: &[Chosen]) {
-        for &Chosen { key, hash, group } in sample {
-            if hash < self.threshold {
-                self.whole.1 += u64::from(!self.whole.0.reference(key));
-                let (cache, misses) = &mut self.parts[group];
-                *misses += u64::from(!cache.reference(key));
-            }
+    fn feed(&mut self, sample: &Sample) {
+        let (cache, misses) = &mut self.whole;
+        *misses += cache.references(&sample.whole.ids);
+        for ((cache, misses), part) in self.parts.iter_mut().zip(&sample.parts) {
+            *misses += cache.references(&part.ids);
         }
     }
 
@@ -341,11 +378,17 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_one_size_miss_as_references_do_and_others_do_not() {
+    fn bytes_of_one_size_have_no_ratio_and_the_first_other_one_finds_the_sums_of_before() {
         let keys = keys(5000);
-        for point in run(&all(300), &keys, true, 1000, Some(&vec![4096; 5000])) {
-            assert_eq!(point.byte_miss_ratio.unwrap(), point.miss_ratio, "{}", point.policy);
+        let mut bytes = vec![4096; 5000];
+        for point in run(&all(300), &keys, true, 1000, Some(&bytes)) {
+            assert_eq!(point.byte_miss_ratio, None, "{}", point.policy);
         }
+        // All in one piece counts sizes apart from the start; in pieces, only the last one has another size.
+        bytes[4999] = 4097;
+        let pieces = run(&all(300), &keys, true, 1000, Some(&bytes));
+        assert_eq!(pieces, run(&all(300), &keys, false, 5000, Some(&bytes)));
+        assert!(pieces.iter().all(|point| (point.byte_miss_ratio.unwrap() - point.miss_ratio).abs() < 1e-6));
         // One large block that is always there, and small ones that never are.
         let keys: Vec<u64> = (0..2000).flat_map(|i| [0, i + 1]).collect();
         let bytes: Vec<u64> = (0..2000).flat_map(|_| [1_000_000, 1]).collect();

@@ -84,17 +84,26 @@ impl Stack {
     pub fn distances(&mut self, ids: &[u32], mut tell: impl FnMut(u32)) {
         let mut found = [0; AHEAD];
         for few in ids.chunks(AHEAD) {
-            let mut seen = 0;
-            for id in few {
-                seen ^= self.last.get(*id as usize).copied().unwrap_or(0);
-            }
-            std::hint::black_box(seen);
+            self.read_ahead(few);
             for (distance, id) in found.iter_mut().zip(few) {
                 *distance = self.distance(*id);
             }
             // Apart, because the caller's counting waits for memory of its own.
             found[..few.len()].iter().for_each(|distance| tell(*distance));
         }
+    }
+
+    /// Reads what the distances of these blocks will need into the processor's cache, so that the waits for memory overlap.
+    #[inline]
+    fn read_ahead(&self, ids: &[u32]) {
+        let mut seen = 0;
+        for id in ids {
+            let last = self.last.get(*id as usize).copied().unwrap_or(NONE) as usize;
+            let word = self.bits.get(last / WORD).copied().unwrap_or(0);
+            seen ^= word as u32
+                ^ self.first.get(last / FIRST).map_or(0, |group| u32::from(group[last / WORD % 32]));
+        }
+        std::hint::black_box(seen);
     }
 
     /// Takes a block off the stack, as if it had never been used.

@@ -2,9 +2,8 @@
 //! among the ghosts of one moves the target size of the first list towards it.
 
 use super::engine::{Policy, Size};
-use super::index::{Index, NIL};
+use super::index::NIL;
 use super::lists::Lists;
-use super::nodes::Nodes;
 
 /// Used once.
 const ONCE: u32 = 0;
@@ -17,18 +16,18 @@ const AGAIN_GONE: u32 = 3;
 
 /// ARC.
 #[derive(Debug)]
-pub(super) struct Arc<I: Index> {
-    lists: Lists<I, 4>,
+pub(super) struct Arc<L: Lists> {
+    lists: L,
     /// The size that `ONCE` should have.
     target: f64,
     size: Size,
 }
 
-impl<I: Index> Arc<I> {
+impl<L: Lists> Arc<L> {
     /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         Arc {
-            lists: Lists::new(room.saturating_mul(2).saturating_add(1)),
+            lists: L::new(4, room.saturating_mul(2).saturating_add(1)),
             target: 0.0,
             size: Size::empty(room),
         }
@@ -41,32 +40,33 @@ impl<I: Index> Arc<I> {
 
     /// Forgets the oldest of a list.
     fn forget(&mut self, list: u32) {
-        self.lists.forget(self.lists.tail(list));
+        let slot = self.lists.tail(list);
+        self.lists.forget(slot);
     }
 
     /// A resident becomes a ghost: the paper's REPLACE.
     #[inline]
-    fn replace(&mut self, from_again_gone: bool, evicted: &mut impl FnMut(I::Id)) {
+    fn replace(&mut self, from_again_gone: bool, evicted: &mut impl FnMut(L::Id)) {
         let once = self.count(ONCE) as f64;
         let over = once > self.target || (from_again_gone && once == self.target);
         let from_once = self.count(ONCE) > 0 && (over || self.count(AGAIN) == 0);
         let (list, gone) = if from_once { (ONCE, ONCE_GONE) } else { (AGAIN, AGAIN_GONE) };
         let slot = self.lists.tail(list);
-        evicted(self.lists.nodes.id(slot));
+        evicted(self.lists.id(slot));
         self.lists.leave(slot);
         self.lists.place(slot, gone);
         self.size.held -= 1;
     }
 }
 
-impl<I: Index> Policy for Arc<I> {
-    type Index = I;
+impl<L: Lists> Policy for Arc<L> {
+    type Blocks = L;
 
-    const READS_SLOTS: bool = true;
+    const MOVES: bool = true;
 
     #[inline]
-    fn nodes(&self) -> &Nodes<I> {
-        &self.lists.nodes
+    fn blocks(&self) -> &L {
+        &self.lists
     }
 
     #[inline]
@@ -86,7 +86,7 @@ impl<I: Index> Policy for Arc<I> {
     }
 
     #[inline]
-    fn admit(&mut self, id: I::Id, ghost: u32, evicted: &mut impl FnMut(I::Id)) {
+    fn admit(&mut self, id: L::Id, ghost: u32, evicted: &mut impl FnMut(L::Id)) {
         let room = self.size.room;
         if ghost != NIL {
             let of_again = self.lists.list_of(ghost) == AGAIN_GONE;
@@ -112,8 +112,9 @@ impl<I: Index> Policy for Arc<I> {
                 }
             } else if self.size.full() {
                 // All of the room is taken by blocks used once: the oldest leaves without a ghost.
-                evicted(self.lists.nodes.id(self.lists.tail(ONCE)));
-                self.forget(ONCE);
+                let slot = self.lists.tail(ONCE);
+                evicted(self.lists.id(slot));
+                self.lists.forget(slot);
                 self.size.held -= 1;
             }
         } else if self.size.full() {
@@ -122,7 +123,7 @@ impl<I: Index> Policy for Arc<I> {
             }
             self.replace(false, evicted);
         }
-        let slot = self.lists.nodes.take(id);
+        let slot = self.lists.take(id);
         self.lists.place(slot, ONCE);
         self.size.held += 1;
     }
@@ -130,9 +131,5 @@ impl<I: Index> Policy for Arc<I> {
     fn expel(&mut self, slot: u32) {
         self.lists.forget(slot);
         self.size.held -= 1;
-    }
-
-    fn beside_bytes(&self) -> u64 {
-        self.lists.beside_bytes()
     }
 }

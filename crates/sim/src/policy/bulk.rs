@@ -7,8 +7,9 @@ use std::fmt::Debug;
 use iowhy_core::problem::Problem;
 
 use super::engine::{IdOf, Policy};
-use super::index::{Dense, Hashed};
-use super::{PolicyId, cache_of, check_capacity, needs_the_future, with_policies, with_policy};
+use super::index::Known;
+use super::logs::Logs;
+use super::{OfAny, PolicyId, cache_of, check_capacity, needs_the_future, with_policies, with_policy};
 
 /// A cache under a stream of references to blocks with numbers of type `Id`.
 pub trait Bulk<Id>: Debug + Send {
@@ -36,7 +37,7 @@ impl<P: Policy> Bulk<IdOf<P>> for Counted<P> {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.0.nodes().memory_bytes() + self.0.beside_bytes()
+        self.0.blocks().memory_bytes() + self.0.beside_bytes()
     }
 }
 
@@ -51,7 +52,7 @@ fn boxed<P: Policy + 'static>(policy: P) -> Box<dyn Bulk<IdOf<P>>> {
 /// As [`new`](super::new).
 pub fn bulk(policy: PolicyId, capacity: usize) -> Result<Box<dyn Bulk<u32>>, Problem> {
     check_capacity(policy, capacity)?;
-    with_policy!(policy, Dense, capacity, boxed).ok_or_else(needs_the_future)
+    with_policy!(policy, Logs, capacity, boxed).ok_or_else(needs_the_future)
 }
 
 /// A cache of blocks with any numbers; memory grows with the blocks held only.
@@ -60,5 +61,5 @@ pub fn bulk(policy: PolicyId, capacity: usize) -> Result<Box<dyn Bulk<u32>>, Pro
 /// As [`new`](super::new).
 pub fn bulk_of_any(policy: PolicyId, capacity: usize) -> Result<Box<dyn Bulk<u64>>, Problem> {
     check_capacity(policy, capacity)?;
-    with_policy!(policy, Hashed, capacity, boxed).ok_or_else(needs_the_future)
+    with_policy!(policy, OfAny, capacity, boxed).ok_or_else(needs_the_future)
 }

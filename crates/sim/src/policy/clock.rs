@@ -2,32 +2,30 @@
 //! goes back to the head instead of leaving.
 
 use super::engine::{Policy, Size};
-use super::index::Index;
-use super::nodes::{Beside, Nodes};
+use super::lists::Lists;
 
 const QUEUE: u32 = 0;
 
 /// CLOCK with one bit.
 #[derive(Debug)]
-pub(super) struct Clock<I: Index> {
-    nodes: Nodes<I>,
-    used: Beside,
+pub(super) struct Clock<L: Lists> {
+    lists: L,
     size: Size,
 }
 
-impl<I: Index> Clock<I> {
+impl<L: Lists> Clock<L> {
     /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
-        Clock { nodes: Nodes::new(1, room), used: Beside::default(), size: Size::empty(room) }
+        Clock { lists: L::new(1, room), size: Size::empty(room) }
     }
 }
 
-impl<I: Index> Policy for Clock<I> {
-    type Index = I;
+impl<L: Lists> Policy for Clock<L> {
+    type Blocks = L;
 
     #[inline]
-    fn nodes(&self) -> &Nodes<I> {
-        &self.nodes
+    fn blocks(&self) -> &L {
+        &self.lists
     }
 
     #[inline]
@@ -37,36 +35,29 @@ impl<I: Index> Policy for Clock<I> {
 
     #[inline]
     fn touch(&mut self, slot: u32) {
-        self.used.set(slot, 1);
+        self.lists.set_uses(slot, 1);
     }
 
     #[inline]
-    fn admit(&mut self, id: I::Id, _ghost: u32, evicted: &mut impl FnMut(I::Id)) {
-        if !self.size.full() {
-            let slot = self.nodes.take(id);
-            self.nodes.push_head(QUEUE, slot);
-            self.used.set(slot, 0);
-            self.size.held += 1;
-            return;
+    fn admit(&mut self, id: L::Id, _ghost: u32, evicted: &mut impl FnMut(L::Id)) {
+        if self.size.full() {
+            // Ends within one turn: each block that stays loses its bit.
+            let mut slot = self.lists.tail(QUEUE);
+            while self.lists.uses(slot) != 0 {
+                self.lists.set_uses(slot, 0);
+                self.lists.renew(slot);
+                slot = self.lists.tail(QUEUE);
+            }
+            evicted(self.lists.id(slot));
+            self.expel(slot);
         }
-        // Ends within one turn: each block that stays loses its bit.
-        let mut slot = self.nodes.tail(QUEUE);
-        while self.used.get(slot) != 0 {
-            self.used.set(slot, 0);
-            self.nodes.move_to_head(QUEUE, slot);
-            slot = self.nodes.tail(QUEUE);
-        }
-        evicted(self.nodes.replace(slot, id));
-        self.nodes.move_to_head(QUEUE, slot);
+        let slot = self.lists.take(id);
+        self.lists.place(slot, QUEUE);
+        self.size.held += 1;
     }
 
     fn expel(&mut self, slot: u32) {
-        self.nodes.unlink(slot);
-        self.nodes.give_up(slot);
+        self.lists.forget(slot);
         self.size.held -= 1;
-    }
-
-    fn beside_bytes(&self) -> u64 {
-        self.used.memory_bytes()
     }
 }

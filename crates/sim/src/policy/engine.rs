@@ -1,13 +1,12 @@
 //! What every policy has in common: a look-up is a hit or leads to an admission, and the rest follows from five steps.
 //!
-//! Written once for dense numbers (curves) and for any numbers (the timed simulator), because [`Policy`] is generic over
-//! its [`Index`]. It knows no single policy.
+//! Written once for dense numbers (curves) and for any numbers (the timed simulator), because a [`Policy`] does not see how
+//! its blocks are [`Known`]. It knows no single policy.
 
 use std::fmt::Debug;
 
 use super::BlockCache;
-use super::index::{Hashed, Index, NIL};
-use super::nodes::Nodes;
+use super::index::{Known, NIL};
 
 /// How full a cache is.
 #[derive(Clone, Copy, Debug)]
@@ -32,20 +31,20 @@ impl Size {
 }
 
 /// The number of a block, as a policy's index takes it.
-pub(super) type IdOf<P> = <<P as Policy>::Index as Index>::Id;
+pub(super) type IdOf<P> = <<P as Policy>::Blocks as Known>::Id;
 
 /// The steps of which a policy is made. Slots are its own; one that is not resident is a ghost: a block that has left and
 /// is remembered.
 pub(super) trait Policy: Debug + Send {
-    /// From the number of a block to its slot.
-    type Index: Index;
+    /// The blocks that it knows, with their slots.
+    type Blocks: Known;
 
-    /// Whether nearly every reference reads or moves its slot, so that slots are worth reading ahead, too. Where a hit
+    /// Whether nearly every reference moves its block, so that what a move reads is worth reading ahead. Where a hit
     /// changes little, that costs more than it saves.
-    const READS_SLOTS: bool = false;
+    const MOVES: bool = false;
 
-    /// The slots.
-    fn nodes(&self) -> &Nodes<Self::Index>;
+    /// The blocks.
+    fn blocks(&self) -> &Self::Blocks;
 
     /// How full it is.
     fn size(&self) -> Size;
@@ -73,7 +72,7 @@ pub(super) trait Policy: Debug + Send {
     /// One reference: true is a hit; a block that is not there is let in.
     #[inline]
     fn reference(&mut self, id: IdOf<Self>) -> bool {
-        let slot = self.nodes().find(id);
+        let slot = self.blocks().find(id);
         if self.resident(slot) {
             self.touch(slot);
             return true;
@@ -85,15 +84,8 @@ pub(super) trait Policy: Debug + Send {
     /// References in order; returns the number of misses. Reads a few ahead, so that their waits for memory overlap.
     fn references(&mut self, ids: &[IdOf<Self>]) -> u64 {
         let mut misses = 0;
-        let mut slots = [NIL; AHEAD];
         for few in ids.chunks(AHEAD) {
-            for (slot, id) in slots.iter_mut().zip(few) {
-                *slot = self.nodes().glance(*id);
-            }
-            let seen = slots.iter().take(few.len()).fold(0, |seen, slot| {
-                seen ^ if Self::READS_SLOTS { self.nodes().glance_at(*slot) } else { *slot }
-            });
-            std::hint::black_box(seen);
+            self.blocks().read_ahead(few, Self::MOVES);
             for id in few {
                 misses += u64::from(!self.reference(*id));
             }
@@ -102,12 +94,15 @@ pub(super) trait Policy: Debug + Send {
     }
 }
 
-/// References read ahead.
+/// References read ahead at a time.
 const AHEAD: usize = 32;
 
-impl<P: Policy<Index = Hashed>> BlockCache for P {
+impl<P: Policy> BlockCache for P
+where
+    P::Blocks: Known<Id = u64>,
+{
     fn lookup(&mut self, block: u64) -> bool {
-        let slot = self.nodes().find(block);
+        let slot = self.blocks().find(block);
         let hit = self.resident(slot);
         if hit {
             self.touch(slot);
@@ -116,18 +111,18 @@ impl<P: Policy<Index = Hashed>> BlockCache for P {
     }
 
     fn insert(&mut self, block: u64, evicted: &mut dyn FnMut(u64)) {
-        let slot = self.nodes().find(block);
+        let slot = self.blocks().find(block);
         if !self.resident(slot) {
             self.admit(block, slot, &mut |id| evicted(id));
         }
     }
 
     fn contains(&self, block: u64) -> bool {
-        self.resident(self.nodes().find(block))
+        self.resident(self.blocks().find(block))
     }
 
     fn remove(&mut self, block: u64) -> bool {
-        let slot = self.nodes().find(block);
+        let slot = self.blocks().find(block);
         let there = self.resident(slot);
         if there {
             self.expel(slot);

@@ -7,6 +7,22 @@ use std::fmt::Debug;
 /// No slot.
 pub(super) const NIL: u32 = u32::MAX;
 
+/// Blocks that are known by their numbers.
+pub(super) trait Known: Debug + Send + 'static {
+    /// The numbers that it takes.
+    type Id: Copy + Debug + Into<u64> + Send;
+
+    /// The slot of a block, or [`NIL`].
+    fn find(&self, id: Self::Id) -> u32;
+
+    /// Reads what [`find`](Self::find) will need for these blocks into the processor's cache, so that the waits for memory
+    /// overlap; with `moves`, also what moving them will need.
+    fn read_ahead(&self, ids: &[Self::Id], moves: bool);
+
+    /// Bytes of memory held.
+    fn memory_bytes(&self) -> u64;
+}
+
 /// A way from the number of a block to its slot.
 pub(super) trait Index: Debug + Send + 'static {
     /// The numbers that it takes.

@@ -3,7 +3,8 @@
 //! group, groups stand in order of use (Shah, Mitra, Matani 2010).
 
 use super::engine::{Policy, Size};
-use super::index::{Index, NIL};
+use super::index::NIL;
+use super::lists::Lists;
 use super::nodes::Nodes;
 
 /// Blocks used equally often.
@@ -20,8 +21,8 @@ struct Group {
 
 /// Least frequently used.
 #[derive(Debug)]
-pub(super) struct Lfu<I: Index> {
-    nodes: Nodes<I>,
+pub(super) struct Lfu<L: Lists> {
+    nodes: Nodes<L::Index>,
     groups: Vec<Group>,
     free_group: u32,
     /// The group with the fewest uses, or [`NIL`].
@@ -31,7 +32,7 @@ pub(super) struct Lfu<I: Index> {
     size: Size,
 }
 
-impl<I: Index> Lfu<I> {
+impl<L: Lists> Lfu<L> {
     /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         Lfu {
@@ -98,11 +99,11 @@ impl<I: Index> Lfu<I> {
     }
 }
 
-impl<I: Index> Policy for Lfu<I> {
-    type Index = I;
+impl<L: Lists> Policy for Lfu<L> {
+    type Blocks = Nodes<L::Index>;
 
     #[inline]
-    fn nodes(&self) -> &Nodes<I> {
+    fn blocks(&self) -> &Nodes<L::Index> {
         &self.nodes
     }
 
@@ -130,7 +131,7 @@ impl<I: Index> Policy for Lfu<I> {
     }
 
     #[inline]
-    fn admit(&mut self, id: I::Id, _ghost: u32, evicted: &mut impl FnMut(I::Id)) {
+    fn admit(&mut self, id: L::Id, _ghost: u32, evicted: &mut impl FnMut(L::Id)) {
         if self.size.full() && self.lowest != NIL {
             let slot = self.nodes.tail(self.groups[self.lowest as usize].anchor);
             evicted(self.nodes.id(slot));

@@ -1,104 +1,183 @@
-//! The lists of a policy that has several: which list each slot is in, how long each is, and a small count of uses.
+//! The lists of a policy: which list each slot is in, how long each is, and a small count of uses.
 //!
-//! Invariant: a slot is in one list or unlinked; the lengths are those of the lists.
+//! Two stores: [`Linked`] for blocks of any number, which grows with the blocks known, and
+//! [`Logs`](super::logs::Logs) for dense numbers. Invariant: a slot is in one list or unlinked.
 
-use super::index::Index;
+use std::fmt::Debug;
+
+use super::index::{Index, Known, NIL};
 use super::nodes::{Beside, Nodes};
 
 /// Uses that are counted at most.
-pub(super) const MAX_USES: u8 = 63;
+pub(super) const MAX_USES: u8 = 31;
 
-/// `N` lists, four at most; their anchors are slots `0..N`.
-#[derive(Debug)]
-pub(super) struct Lists<I: Index, const N: usize> {
-    pub(super) nodes: Nodes<I>,
-    /// Four times the uses of a slot, and its list.
-    state: Beside,
-    held: [usize; N],
-}
+/// Lists at most.
+pub(super) const MAX_LISTS: usize = 4;
 
-impl<I: Index, const N: usize> Lists<I, N> {
+/// Lists of blocks, [`MAX_LISTS`] at most.
+pub(super) trait Lists: Known {
+    /// Finds the slots of a policy that has lists of its own.
+    type Index: Index<Id = Self::Id>;
+
     /// Empty lists with room for at most `most` blocks in all.
-    pub(super) fn new(most: usize) -> Self {
-        const { assert!(N <= 4, "a list is two bits") };
-        Lists { nodes: Nodes::new(N as u32, most), state: Beside::default(), held: [0; N] }
-    }
+    fn new(lists: usize, most: usize) -> Self;
+
+    /// The block in a slot.
+    fn id(&self, slot: u32) -> Self::Id;
 
     /// The list of a slot.
+    fn list_of(&self, slot: u32) -> u32;
+
+    /// How long a list is.
+    fn count(&self, list: u32) -> usize;
+
+    /// The last of a list that is not empty.
+    fn tail(&mut self, list: u32) -> u32;
+
+    /// The neighbour towards the head, or [`NIL`].
+    fn newer(&self, slot: u32) -> u32;
+
+    /// An unlinked slot for a block that has none.
+    fn take(&mut self, id: Self::Id) -> u32;
+
+    /// Gives an unlinked slot up: its block is no longer known.
+    fn give_up(&mut self, slot: u32);
+
+    /// Puts an unlinked slot at the head of a list, with no use counted.
+    fn place(&mut self, slot: u32, list: u32);
+
+    /// Takes a slot out of its list.
+    fn leave(&mut self, slot: u32);
+
+    /// Moves a slot to the head of its own list; its uses stay.
+    fn renew(&mut self, slot: u32);
+
+    /// Uses that were counted since the slot was placed.
+    fn uses(&self, slot: u32) -> u8;
+
+    /// Sets the count of uses, [`MAX_USES`] at most.
+    fn set_uses(&mut self, slot: u32, uses: u8);
+
+    /// How long all lists are together.
     #[inline]
-    pub(super) fn list_of(&self, slot: u32) -> u32 {
+    fn count_all(&self) -> usize {
+        (0..MAX_LISTS as u32).map(|list| self.count(list)).sum()
+    }
+
+    /// Takes a slot out of its list and gives it up.
+    #[inline]
+    fn forget(&mut self, slot: u32) {
+        self.leave(slot);
+        self.give_up(slot);
+    }
+
+    /// Counts a use, up to [`MAX_USES`].
+    #[inline]
+    fn count_use(&mut self, slot: u32) {
+        let uses = self.uses(slot);
+        if uses < MAX_USES {
+            self.set_uses(slot, uses + 1);
+        }
+    }
+}
+
+/// Doubly linked lists of slots that an index finds. The anchors of the lists are the first slots.
+#[derive(Debug)]
+pub(super) struct Linked<I: Index> {
+    nodes: Nodes<I>,
+    /// Four times the uses of a slot, and its list.
+    state: Beside,
+    held: [usize; MAX_LISTS],
+    lists: u32,
+}
+
+impl<I: Index> Known for Linked<I> {
+    type Id = I::Id;
+
+    #[inline]
+    fn find(&self, id: I::Id) -> u32 {
+        self.nodes.find(id)
+    }
+
+    #[inline]
+    fn read_ahead(&self, ids: &[I::Id], moves: bool) {
+        self.nodes.read_ahead(ids, moves);
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.nodes.memory_bytes() + self.state.memory_bytes()
+    }
+}
+
+impl<I: Index> Lists for Linked<I> {
+    type Index = I;
+
+    fn new(lists: usize, most: usize) -> Self {
+        let lists = lists.min(MAX_LISTS) as u32;
+        Linked { nodes: Nodes::new(lists, most), state: Beside::default(), held: [0; MAX_LISTS], lists }
+    }
+
+    #[inline]
+    fn id(&self, slot: u32) -> I::Id {
+        self.nodes.id(slot)
+    }
+
+    #[inline]
+    fn list_of(&self, slot: u32) -> u32 {
         u32::from(self.state.get(slot) & 3)
     }
 
-    /// How long a list is.
     #[inline]
-    pub(super) fn count(&self, list: u32) -> usize {
+    fn count(&self, list: u32) -> usize {
         self.held[list as usize]
     }
 
-    /// How long all are together.
     #[inline]
-    pub(super) fn count_all(&self) -> usize {
-        self.held.iter().sum()
-    }
-
-    /// The last of a list; its anchor when it is empty.
-    #[inline]
-    pub(super) fn tail(&self, list: u32) -> u32 {
+    fn tail(&mut self, list: u32) -> u32 {
         self.nodes.tail(list)
     }
 
-    /// Puts an unlinked slot at the head of a list, with no use counted.
     #[inline]
-    pub(super) fn place(&mut self, slot: u32, list: u32) {
+    fn newer(&self, slot: u32) -> u32 {
+        let newer = self.nodes.prev(slot);
+        if newer < self.lists { NIL } else { newer }
+    }
+
+    #[inline]
+    fn take(&mut self, id: I::Id) -> u32 {
+        self.nodes.take(id)
+    }
+
+    #[inline]
+    fn give_up(&mut self, slot: u32) {
+        self.nodes.give_up(slot);
+    }
+
+    #[inline]
+    fn place(&mut self, slot: u32, list: u32) {
         self.nodes.push_head(list, slot);
         self.state.set(slot, list as u8);
         self.held[list as usize] += 1;
     }
 
-    /// Takes a slot out of its list.
     #[inline]
-    pub(super) fn leave(&mut self, slot: u32) {
+    fn leave(&mut self, slot: u32) {
         self.nodes.unlink(slot);
         self.held[self.list_of(slot) as usize] -= 1;
     }
 
-    /// Takes a slot out of its list and gives it up: its block is no longer known.
     #[inline]
-    pub(super) fn forget(&mut self, slot: u32) {
-        self.leave(slot);
-        self.nodes.give_up(slot);
-    }
-
-    /// Moves a slot to the head of its own list; its uses stay.
-    #[inline]
-    pub(super) fn renew(&mut self, slot: u32) {
+    fn renew(&mut self, slot: u32) {
         self.nodes.move_to_head(self.list_of(slot), slot);
     }
 
-    /// Uses that were counted since the slot was placed.
     #[inline]
-    pub(super) fn uses(&self, slot: u32) -> u8 {
+    fn uses(&self, slot: u32) -> u8 {
         self.state.get(slot) >> 2
     }
 
-    /// Counts a use, up to [`MAX_USES`].
     #[inline]
-    pub(super) fn count_use(&mut self, slot: u32) {
-        let state = self.state.get(slot);
-        if state >> 2 < MAX_USES {
-            self.state.set(slot, state + 4);
-        }
-    }
-
-    /// Sets the count of uses, [`MAX_USES`] at most.
-    #[inline]
-    pub(super) fn set_uses(&mut self, slot: u32, uses: u8) {
+    fn set_uses(&mut self, slot: u32, uses: u8) {
         self.state.set(slot, uses.min(MAX_USES) << 2 | self.list_of(slot) as u8);
-    }
-
-    /// Bytes of memory held beside the slots.
-    pub(super) fn beside_bytes(&self) -> u64 {
-        self.state.memory_bytes()
     }
 }

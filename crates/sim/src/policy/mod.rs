@@ -12,6 +12,7 @@ mod engine;
 mod index;
 mod lfu;
 mod lists;
+mod logs;
 mod nodes;
 mod queue;
 mod s3_fifo;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::bulk::{Bulk, bulk, bulk_of_any};
 use self::index::Hashed;
+use self::lists::Linked;
 
 /// A cache of numbered blocks, all of one size. The numbers are the caller's.
 pub trait BlockCache {
@@ -57,8 +59,8 @@ pub trait BlockCache {
 
 /// Calls the macro `$then` with the list of policies that decide at run time: variant, identifier, letter in a plot, type.
 macro_rules! with_policies {
-    ($then:ident $(, $policy:expr, $index:ident, $capacity:expr, $wrap:expr)?) => {
-        $then! { $($policy, $index, $capacity, $wrap,)?
+    ($then:ident $(, $policy:expr, $lists:ident, $capacity:expr, $wrap:expr)?) => {
+        $then! { $($policy, $lists, $capacity, $wrap,)?
             /// First in, first out.
             Fifo, "fifo", 'F', queue::Fifo;
             /// Least recently used.
@@ -169,19 +171,19 @@ fn check_capacity(policy: PolicyId, capacity: usize) -> Result<(), Problem> {
 }
 
 macro_rules! cache_of {
-    ($policy:expr, $index:ident, $capacity:expr, $wrap:expr,
+    ($policy:expr, $lists:ident, $capacity:expr, $wrap:expr,
      $($(#[$doc:meta])+ $variant:ident, $id:literal, $letter:literal, $module:ident::$type:ident;)+) => {
         match $policy {
-            $(PolicyId::$variant => Some($wrap($crate::policy::$module::$type::<$index>::new($capacity))),)+
+            $(PolicyId::$variant => Some($wrap($crate::policy::$module::$type::<$lists>::new($capacity))),)+
             PolicyId::Belady => None,
         }
     };
 }
 
-/// Makes a cache from the type of its policy, for any index.
+/// Makes a cache from the type of its policy, for any store of its lists.
 macro_rules! with_policy {
-    ($policy:expr, $index:ident, $capacity:expr, $wrap:expr) => {
-        with_policies!(cache_of, $policy, $index, $capacity, $wrap)
+    ($policy:expr, $lists:ident, $capacity:expr, $wrap:expr) => {
+        with_policies!(cache_of, $policy, $lists, $capacity, $wrap)
     };
 }
 use {cache_of, with_policies, with_policy};
@@ -195,8 +197,11 @@ pub fn new(policy: PolicyId, capacity: usize) -> Result<Box<dyn BlockCache + Sen
     fn boxed(cache: impl BlockCache + Send + 'static) -> Box<dyn BlockCache + Send> {
         Box::new(cache)
     }
-    with_policy!(policy, Hashed, capacity, boxed).ok_or_else(needs_the_future)
+    with_policy!(policy, OfAny, capacity, boxed).ok_or_else(needs_the_future)
 }
+
+/// Lists of blocks with any numbers.
+type OfAny = Linked<Hashed>;
 
 fn needs_the_future() -> Problem {
     Problem::refused("the policy `belady` needs to know all later requests; a running cache does not")

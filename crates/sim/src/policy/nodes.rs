@@ -3,7 +3,7 @@
 //! A list is a ring through a slot of its own (its anchor), so that no operation has a special case.
 //! The meaning of an order belongs to the policies.
 
-use super::index::{Index, NIL};
+use super::index::{Index, Known, NIL};
 
 /// One slot: a block and its neighbours in its list.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,24 +32,6 @@ impl<I: Index> Nodes<I> {
         let anchor = |slot| Node { id: I::Id::default(), prev: slot, next: slot };
         let nodes = (0..lists).map(anchor).collect();
         Nodes { index: I::with_max(most), nodes, free: NIL, most: most.saturating_add(lists as usize) }
-    }
-
-    /// The slot of a block, or [`NIL`].
-    #[inline]
-    pub(super) fn find(&self, id: I::Id) -> u32 {
-        self.index.get(id, |slot| self.nodes[slot as usize].id)
-    }
-
-    /// Brings what [`find`](Self::find) and a move will read into the processor's cache; the number means nothing.
-    #[inline]
-    pub(super) fn glance(&self, id: I::Id) -> u32 {
-        self.index.glance(id)
-    }
-
-    /// Reads a slot that [`glance`](Self::glance) gave, if it is one, for the same purpose.
-    #[inline]
-    pub(super) fn glance_at(&self, slot: u32) -> u32 {
-        self.nodes.get(slot as usize).map_or(0, |node| node.next)
     }
 
     /// The block in a slot.
@@ -152,23 +134,33 @@ impl<I: Index> Nodes<I> {
         self.free = slot;
     }
 
-    /// Replaces a block in its slot and list; returns the old one.
-    #[inline]
-    pub(super) fn replace(&mut self, slot: u32, id: I::Id) -> I::Id {
-        let old = std::mem::replace(&mut self.nodes[slot as usize].id, id);
-        self.index.erase(old, slot);
-        self.index.put(id, slot);
-        old
-    }
-
     /// Slots made so far, anchors included: arrays beside need this length.
     #[inline]
     pub(super) fn slots(&self) -> usize {
         self.nodes.len()
     }
+}
 
-    /// Bytes of memory held.
-    pub(super) fn memory_bytes(&self) -> u64 {
+impl<I: Index> Known for Nodes<I> {
+    type Id = I::Id;
+
+    #[inline]
+    fn find(&self, id: I::Id) -> u32 {
+        self.index.get(id, |slot| self.nodes[slot as usize].id)
+    }
+
+    #[inline]
+    fn read_ahead(&self, ids: &[I::Id], moves: bool) {
+        let mut seen = 0;
+        for id in ids {
+            // It may be the slot of another block, or none.
+            let slot = self.index.glance(*id);
+            seen ^= if moves { self.nodes.get(slot as usize).map_or(0, |node| node.next) } else { slot };
+        }
+        std::hint::black_box(seen);
+    }
+
+    fn memory_bytes(&self) -> u64 {
         self.index.memory_bytes() + (self.nodes.capacity() * size_of::<Node<I::Id>>()) as u64
     }
 }

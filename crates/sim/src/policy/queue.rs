@@ -2,36 +2,37 @@
 //! (Mattson et al. 1970).
 
 use super::engine::{Policy, Size};
-use super::index::Index;
-use super::nodes::Nodes;
+use super::lists::Lists;
 
 const QUEUE: u32 = 0;
 
 /// First in, first out: a use changes nothing.
-pub(super) type Fifo<I> = Queue<I, false>;
+pub(super) type Fifo<L> = Queue<L, false>;
 /// Least recently used: a use makes a block the newest.
-pub(super) type Lru<I> = Queue<I, true>;
+pub(super) type Lru<L> = Queue<L, true>;
 
 /// A queue in which a use moves to the head, or does not.
 #[derive(Debug)]
-pub(super) struct Queue<I: Index, const MOVES: bool> {
-    nodes: Nodes<I>,
+pub(super) struct Queue<L: Lists, const MOVES: bool> {
+    lists: L,
     size: Size,
 }
 
-impl<I: Index, const MOVES: bool> Queue<I, MOVES> {
+impl<L: Lists, const MOVES: bool> Queue<L, MOVES> {
     /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
-        Queue { nodes: Nodes::new(1, room), size: Size::empty(room) }
+        Queue { lists: L::new(1, room), size: Size::empty(room) }
     }
 }
 
-impl<I: Index, const MOVES: bool> Policy for Queue<I, MOVES> {
-    type Index = I;
+impl<L: Lists, const MOVES: bool> Policy for Queue<L, MOVES> {
+    type Blocks = L;
+
+    const MOVES: bool = MOVES;
 
     #[inline]
-    fn nodes(&self) -> &Nodes<I> {
-        &self.nodes
+    fn blocks(&self) -> &L {
+        &self.lists
     }
 
     #[inline]
@@ -42,26 +43,24 @@ impl<I: Index, const MOVES: bool> Policy for Queue<I, MOVES> {
     #[inline]
     fn touch(&mut self, slot: u32) {
         if MOVES {
-            self.nodes.move_to_head(QUEUE, slot);
+            self.lists.renew(slot);
         }
     }
 
     #[inline]
-    fn admit(&mut self, id: I::Id, _ghost: u32, evicted: &mut impl FnMut(I::Id)) {
-        if !self.size.full() {
-            let slot = self.nodes.take(id);
-            self.nodes.push_head(QUEUE, slot);
-            self.size.held += 1;
-            return;
+    fn admit(&mut self, id: L::Id, _ghost: u32, evicted: &mut impl FnMut(L::Id)) {
+        if self.size.full() {
+            let oldest = self.lists.tail(QUEUE);
+            evicted(self.lists.id(oldest));
+            self.expel(oldest);
         }
-        let slot = self.nodes.tail(QUEUE);
-        evicted(self.nodes.replace(slot, id));
-        self.nodes.move_to_head(QUEUE, slot);
+        let slot = self.lists.take(id);
+        self.lists.place(slot, QUEUE);
+        self.size.held += 1;
     }
 
     fn expel(&mut self, slot: u32) {
-        self.nodes.unlink(slot);
-        self.nodes.give_up(slot);
+        self.lists.forget(slot);
         self.size.held -= 1;
     }
 }

@@ -3,9 +3,8 @@
 //! to the main one, where a block goes round as often as it was used, at most three times.
 
 use super::engine::{Policy, Size};
-use super::index::{Index, NIL};
+use super::index::NIL;
 use super::lists::Lists;
-use super::nodes::Nodes;
 
 const SMALL: u32 = 0;
 const MAIN: u32 = 1;
@@ -21,19 +20,19 @@ const MAX_ROUNDS: u8 = 3;
 
 /// S3-FIFO.
 #[derive(Debug)]
-pub(super) struct S3Fifo<I: Index> {
-    lists: Lists<I, 3>,
+pub(super) struct S3Fifo<L: Lists> {
+    lists: L,
     main_most: usize,
     ghosts_most: usize,
     size: Size,
 }
 
-impl<I: Index> S3Fifo<I> {
+impl<L: Lists> S3Fifo<L> {
     /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         let ghosts_most = (room as f64 * GHOST_SHARE) as usize;
         S3Fifo {
-            lists: Lists::new(room.saturating_add(ghosts_most).saturating_add(1)),
+            lists: L::new(3, room.saturating_add(ghosts_most).saturating_add(1)),
             main_most: room - (room as f64 * SMALL_SHARE) as usize,
             ghosts_most,
             size: Size::empty(room),
@@ -42,7 +41,7 @@ impl<I: Index> S3Fifo<I> {
 
     /// Lets somebody go from the small queue, unless all of it moves to the main one.
     #[inline]
-    fn evict_small(&mut self, evicted: &mut impl FnMut(I::Id)) {
+    fn evict_small(&mut self, evicted: &mut impl FnMut(L::Id)) {
         while self.lists.count(SMALL) > 0 {
             let slot = self.lists.tail(SMALL);
             let uses = self.lists.uses(slot);
@@ -51,14 +50,15 @@ impl<I: Index> S3Fifo<I> {
                 self.lists.place(slot, MAIN);
                 continue;
             }
-            evicted(self.lists.nodes.id(slot));
+            evicted(self.lists.id(slot));
             self.size.held -= 1;
             if self.ghosts_most == 0 {
-                self.lists.nodes.give_up(slot);
+                self.lists.give_up(slot);
                 return;
             }
             if self.lists.count(GHOSTS) >= self.ghosts_most {
-                self.lists.forget(self.lists.tail(GHOSTS));
+                let oldest = self.lists.tail(GHOSTS);
+                self.lists.forget(oldest);
             }
             self.lists.place(slot, GHOSTS);
             return;
@@ -67,7 +67,7 @@ impl<I: Index> S3Fifo<I> {
 
     /// Evicts from the main queue. It ends because each block that goes round has one use fewer.
     #[inline]
-    fn evict_main(&mut self, evicted: &mut impl FnMut(I::Id)) {
+    fn evict_main(&mut self, evicted: &mut impl FnMut(L::Id)) {
         while self.lists.count(MAIN) > 0 {
             let slot = self.lists.tail(MAIN);
             let uses = self.lists.uses(slot).min(MAX_ROUNDS);
@@ -76,21 +76,21 @@ impl<I: Index> S3Fifo<I> {
                 self.lists.set_uses(slot, uses - 1);
                 continue;
             }
-            evicted(self.lists.nodes.id(slot));
+            evicted(self.lists.id(slot));
             self.expel(slot);
             return;
         }
     }
 }
 
-impl<I: Index> Policy for S3Fifo<I> {
-    type Index = I;
+impl<L: Lists> Policy for S3Fifo<L> {
+    type Blocks = L;
 
-    const READS_SLOTS: bool = true;
+    const MOVES: bool = true;
 
     #[inline]
-    fn nodes(&self) -> &Nodes<I> {
-        &self.lists.nodes
+    fn blocks(&self) -> &L {
+        &self.lists
     }
 
     #[inline]
@@ -109,7 +109,7 @@ impl<I: Index> Policy for S3Fifo<I> {
     }
 
     #[inline]
-    fn admit(&mut self, id: I::Id, ghost: u32, evicted: &mut impl FnMut(I::Id)) {
+    fn admit(&mut self, id: L::Id, ghost: u32, evicted: &mut impl FnMut(L::Id)) {
         if ghost != NIL {
             self.lists.leave(ghost);
         }
@@ -126,16 +126,12 @@ impl<I: Index> Policy for S3Fifo<I> {
             self.lists.place(ghost, MAIN);
             return;
         }
-        let slot = self.lists.nodes.take(id);
+        let slot = self.lists.take(id);
         self.lists.place(slot, SMALL);
     }
 
     fn expel(&mut self, slot: u32) {
         self.lists.forget(slot);
         self.size.held -= 1;
-    }
-
-    fn beside_bytes(&self) -> u64 {
-        self.lists.beside_bytes()
     }
 }

@@ -2,34 +2,33 @@
 //! to the head. A used block that the hand meets loses its bit and stays where it is; the first unused one leaves.
 
 use super::engine::{Policy, Size};
-use super::index::Index;
-use super::nodes::{Beside, Nodes};
+use super::index::NIL;
+use super::lists::Lists;
 
 const QUEUE: u32 = 0;
 
 /// SIEVE.
 #[derive(Debug)]
-pub(super) struct Sieve<I: Index> {
-    nodes: Nodes<I>,
-    used: Beside,
-    /// The next block to look at; the anchor: start at the tail.
+pub(super) struct Sieve<L: Lists> {
+    lists: L,
+    /// The next block to look at; [`NIL`]: the tail.
     hand: u32,
     size: Size,
 }
 
-impl<I: Index> Sieve<I> {
+impl<L: Lists> Sieve<L> {
     /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
-        Sieve { nodes: Nodes::new(1, room), used: Beside::default(), hand: QUEUE, size: Size::empty(room) }
+        Sieve { lists: L::new(1, room), hand: NIL, size: Size::empty(room) }
     }
 }
 
-impl<I: Index> Policy for Sieve<I> {
-    type Index = I;
+impl<L: Lists> Policy for Sieve<L> {
+    type Blocks = L;
 
     #[inline]
-    fn nodes(&self) -> &Nodes<I> {
-        &self.nodes
+    fn blocks(&self) -> &L {
+        &self.lists
     }
 
     #[inline]
@@ -39,43 +38,35 @@ impl<I: Index> Policy for Sieve<I> {
 
     #[inline]
     fn touch(&mut self, slot: u32) {
-        self.used.set(slot, 1);
+        self.lists.set_uses(slot, 1);
     }
 
     #[inline]
-    fn admit(&mut self, id: I::Id, _ghost: u32, evicted: &mut impl FnMut(I::Id)) {
-        if !self.size.full() {
-            let slot = self.nodes.take(id);
-            self.nodes.push_head(QUEUE, slot);
-            self.used.set(slot, 0);
-            self.size.held += 1;
-            return;
-        }
-        // Ends within two turns: each block that stays loses its bit. The anchor's neighbour is the tail.
-        let mut slot = if self.hand == QUEUE { self.nodes.tail(QUEUE) } else { self.hand };
-        while self.used.get(slot) != 0 {
-            self.used.set(slot, 0);
-            slot = self.nodes.prev(slot);
-            if slot == QUEUE {
-                slot = self.nodes.tail(QUEUE);
+    fn admit(&mut self, id: L::Id, _ghost: u32, evicted: &mut impl FnMut(L::Id)) {
+        if self.size.full() {
+            // Ends within two turns: each block that stays loses its bit.
+            let mut slot = if self.hand == NIL { self.lists.tail(QUEUE) } else { self.hand };
+            while self.lists.uses(slot) != 0 {
+                self.lists.set_uses(slot, 0);
+                slot = self.lists.newer(slot);
+                if slot == NIL {
+                    slot = self.lists.tail(QUEUE);
+                }
             }
+            evicted(self.lists.id(slot));
+            self.hand = slot;
+            self.expel(slot);
         }
-        self.hand = self.nodes.prev(slot);
-        evicted(self.nodes.replace(slot, id));
-        self.nodes.unlink(slot);
-        self.nodes.push_head(QUEUE, slot);
+        let slot = self.lists.take(id);
+        self.lists.place(slot, QUEUE);
+        self.size.held += 1;
     }
 
     fn expel(&mut self, slot: u32) {
         if self.hand == slot {
-            self.hand = self.nodes.prev(slot);
+            self.hand = self.lists.newer(slot);
         }
-        self.nodes.unlink(slot);
-        self.nodes.give_up(slot);
+        self.lists.forget(slot);
         self.size.held -= 1;
-    }
-
-    fn beside_bytes(&self) -> u64 {
-        self.used.memory_bytes()
     }
 }

@@ -2,37 +2,35 @@
 //! bottom, each use lifts it by one segment, and what overflows sinks by one. The oldest of the lowest leaves.
 
 use super::engine::{Policy, Size};
-use super::index::Index;
 use super::lists::Lists;
-use super::nodes::Nodes;
 
 /// Segments; the anchors of their lists are slots `0..SEGMENTS`, the lowest first.
 const SEGMENTS: usize = 4;
 
 /// Segmented LRU.
 #[derive(Debug)]
-pub(super) struct Slru<I: Index> {
+pub(super) struct Slru<L: Lists> {
     /// A list for each segment.
-    lists: Lists<I, SEGMENTS>,
+    lists: L,
     most: [usize; SEGMENTS],
     size: Size,
 }
 
-impl<I: Index> Slru<I> {
+impl<L: Lists> Slru<L> {
     /// An empty cache with room for `capacity` blocks, at least one. What does not divide evenly goes to the lower segments.
     pub(super) fn new(room: usize) -> Self {
         let room = room.max(1);
         let most = std::array::from_fn(|i| room / SEGMENTS + usize::from(i < room % SEGMENTS));
-        Slru { lists: Lists::new(room), most, size: Size::empty(room) }
+        Slru { lists: L::new(SEGMENTS, room), most, size: Size::empty(room) }
     }
 }
 
-impl<I: Index> Policy for Slru<I> {
-    type Index = I;
+impl<L: Lists> Policy for Slru<L> {
+    type Blocks = L;
 
     #[inline]
-    fn nodes(&self) -> &Nodes<I> {
-        &self.lists.nodes
+    fn blocks(&self) -> &L {
+        &self.lists
     }
 
     #[inline]
@@ -59,17 +57,17 @@ impl<I: Index> Policy for Slru<I> {
     }
 
     #[inline]
-    fn admit(&mut self, id: I::Id, _ghost: u32, evicted: &mut impl FnMut(I::Id)) {
+    fn admit(&mut self, id: L::Id, _ghost: u32, evicted: &mut impl FnMut(L::Id)) {
         if self.size.full() {
             // Not empty: somebody is held.
             let lowest = (0..SEGMENTS as u32).find(|segment| self.lists.count(*segment) > 0).unwrap_or(0);
             let slot = self.lists.tail(lowest);
-            evicted(self.lists.nodes.id(slot));
+            evicted(self.lists.id(slot));
             self.expel(slot);
         }
         // Full segments have none free only when the whole cache has none.
         let free = (0..SEGMENTS as u32).find(|i| self.lists.count(*i) < self.most[*i as usize]).unwrap_or(0);
-        let slot = self.lists.nodes.take(id);
+        let slot = self.lists.take(id);
         self.lists.place(slot, free);
         self.size.held += 1;
     }
@@ -77,9 +75,5 @@ impl<I: Index> Policy for Slru<I> {
     fn expel(&mut self, slot: u32) {
         self.lists.forget(slot);
         self.size.held -= 1;
-    }
-
-    fn beside_bytes(&self) -> u64 {
-        self.lists.beside_bytes()
     }
 }

@@ -2,9 +2,8 @@
 //! room; when it leaves that queue it is remembered (half of the room); coming back while remembered, it enters an LRU list.
 
 use super::engine::{Policy, Size};
-use super::index::{Index, NIL};
+use super::index::NIL;
 use super::lists::Lists;
-use super::nodes::Nodes;
 
 const FIRST: u32 = 0;
 const MAIN: u32 = 1;
@@ -16,19 +15,19 @@ const GHOST_SHARE: f64 = 0.5;
 
 /// 2Q.
 #[derive(Debug)]
-pub(super) struct TwoQ<I: Index> {
-    lists: Lists<I, 3>,
+pub(super) struct TwoQ<L: Lists> {
+    lists: L,
     first_most: usize,
     ghosts_most: usize,
     size: Size,
 }
 
-impl<I: Index> TwoQ<I> {
+impl<L: Lists> TwoQ<L> {
     /// An empty cache with room for `capacity` blocks, at least one.
     pub(super) fn new(room: usize) -> Self {
         let ghosts_most = (room as f64 * GHOST_SHARE) as usize;
         TwoQ {
-            lists: Lists::new(room.saturating_add(ghosts_most).saturating_add(1)),
+            lists: L::new(3, room.saturating_add(ghosts_most).saturating_add(1)),
             first_most: (room as f64 * FIRST_SHARE) as usize,
             ghosts_most,
             size: Size::empty(room),
@@ -37,31 +36,32 @@ impl<I: Index> TwoQ<I> {
 
     /// Makes room for one.
     #[inline]
-    fn evict(&mut self, evicted: &mut impl FnMut(I::Id)) {
+    fn evict(&mut self, evicted: &mut impl FnMut(L::Id)) {
         let from_first = self.lists.count(FIRST) > self.first_most || self.lists.count(MAIN) == 0;
         let slot = self.lists.tail(if from_first { FIRST } else { MAIN });
-        evicted(self.lists.nodes.id(slot));
+        evicted(self.lists.id(slot));
         self.lists.leave(slot);
         self.size.held -= 1;
         if !from_first || self.ghosts_most == 0 {
-            self.lists.nodes.give_up(slot);
+            self.lists.give_up(slot);
             return;
         }
         if self.lists.count(GHOSTS) >= self.ghosts_most {
-            self.lists.forget(self.lists.tail(GHOSTS));
+            let oldest = self.lists.tail(GHOSTS);
+            self.lists.forget(oldest);
         }
         self.lists.place(slot, GHOSTS);
     }
 }
 
-impl<I: Index> Policy for TwoQ<I> {
-    type Index = I;
+impl<L: Lists> Policy for TwoQ<L> {
+    type Blocks = L;
 
-    const READS_SLOTS: bool = true;
+    const MOVES: bool = true;
 
     #[inline]
-    fn nodes(&self) -> &Nodes<I> {
-        &self.lists.nodes
+    fn blocks(&self) -> &L {
+        &self.lists
     }
 
     #[inline]
@@ -82,7 +82,7 @@ impl<I: Index> Policy for TwoQ<I> {
     }
 
     #[inline]
-    fn admit(&mut self, id: I::Id, ghost: u32, evicted: &mut impl FnMut(I::Id)) {
+    fn admit(&mut self, id: L::Id, ghost: u32, evicted: &mut impl FnMut(L::Id)) {
         // It stops being a ghost before anybody else becomes one.
         if ghost != NIL {
             self.lists.leave(ghost);
@@ -91,7 +91,7 @@ impl<I: Index> Policy for TwoQ<I> {
             self.evict(evicted);
         }
         if ghost == NIL {
-            let slot = self.lists.nodes.take(id);
+            let slot = self.lists.take(id);
             self.lists.place(slot, FIRST);
         } else {
             self.lists.place(ghost, MAIN);
@@ -102,9 +102,5 @@ impl<I: Index> Policy for TwoQ<I> {
     fn expel(&mut self, slot: u32) {
         self.lists.forget(slot);
         self.size.held -= 1;
-    }
-
-    fn beside_bytes(&self) -> u64 {
-        self.lists.beside_bytes()
     }
 }

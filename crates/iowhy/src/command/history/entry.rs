@@ -81,6 +81,7 @@ fn subject(kind: Kind, value: &Value) -> String {
         | Kind::RunTime
         | Kind::MergedRanks => text(value, "subject"),
         Kind::Measurement => names("targets"),
+        Kind::MeasuredRanks => text(value, "target"),
         Kind::Comparison => format!("{} -> {}", inner("before", "file"), inner("after", "file")),
         Kind::ComparisonOfPrograms => format!("{} -> {}", inner("before", "named"), inner("after", "named")),
         Kind::Simulation => format!("{}: {}", inner("machine", "name"), text(value, "load")),

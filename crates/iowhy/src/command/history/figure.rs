@@ -53,6 +53,11 @@ pub(super) fn main_result(kind: Kind, value: &Value) -> Option<Figure> {
             let ranks = units::counted(list_of(value, "ranks").len() as u64, "rank", "ranks");
             words("wall time", format!("{}, median of {ranks}", units::time(ns)))
         }
+        Kind::MeasuredRanks => {
+            let step = list_of(list_of(value, "cells").first()?, "steps").last()?;
+            let ranks = units::counted(step.get("ranks")?.as_u64()?, "rank", "ranks");
+            Some(Figure::estimate(&format!("{ranks} together"), estimate(step, "throughput")))
+        }
         Kind::Simulation | Kind::StripeAdvice => counted("points", "point", "points"),
         Kind::MissRatios => counted("curves", "curve", "curves"),
         Kind::TrialOfASetting => words("", verdicts(list_of(value, "requests"))),

@@ -1,6 +1,7 @@
 //! `iowhy mrc TRACE`: how often caches of each policy and size would miss.
 
 mod passes;
+mod pieces;
 mod sizes;
 
 use iowhy_core::problem::Problem;
@@ -58,12 +59,15 @@ pub fn run(args: &MrcArgs, options: &OutputArgs) -> Result<Ending, Problem> {
     };
     let outputs = Outputs::open_apart(options, &[&args.input.file])?;
     let second_pass = policies.iter().any(|policy| *policy != PolicyId::Lru);
-    let plan = Plan { input: &args.input, unit, counted, sampling, second_pass, quiet: outputs.quiet() };
-    let first = passes::first(plan)?;
-    if first.lru.references() == 0 {
+    let lru = policies.contains(&PolicyId::Lru);
+    let quiet = outputs.quiet();
+    let plan = Plan { input: &args.input, unit, counted, sampling, lru, second_pass, quiet };
+    let early = early(plan, &policies, &asked, args.points);
+    let first = passes::first(plan, &early)?;
+    if first.found.lru.references() == 0 {
         return Err(nothing_counts(&first));
     }
-    if let Lru::Sampled(curve) = &first.lru
+    if let Lru::Sampled(curve) = &first.found.lru
         && curve.followed() == 0
     {
         return Err(empty_sample(&first, unit));
@@ -89,10 +93,8 @@ struct Rooms {
 
 impl Rooms {
     fn new(sizes: &[CacheSize], points: u32, first: &First, unit: Unit) -> Rooms {
-        let distinct = first.lru.distinct();
-        let mut asked: Vec<u64> = sizes.iter().map(|size| sizes::room(*size, distinct, unit)).collect();
-        asked.sort_unstable();
-        asked.dedup();
+        let distinct = first.found.lru.distinct();
+        let asked = sizes::rooms(sizes, distinct, unit);
         let mut between = sizes::spread(distinct, points);
         between.retain(|room| !asked.contains(room));
         Rooms { asked, between }
@@ -109,10 +111,11 @@ fn all_points(
     let others: Vec<PolicyId> = policies.iter().copied().filter(|policy| *policy != PolicyId::Lru).collect();
     let mut points = passes::second(plan, first, &orders(plan, first, &others, rooms))?;
     if policies.contains(&PolicyId::Lru) {
-        points
-            .extend(rooms.asked.iter().chain(&rooms.between).filter_map(|room| lru_point(&first.lru, *room)));
+        points.extend(
+            rooms.asked.iter().chain(&rooms.between).filter_map(|room| lru_point(&first.found.lru, *room)),
+        );
     }
-    if matches!(&first.lru, Lru::Sampled(curve) if curve.followed() < MIN_FOLLOWED) {
+    if matches!(&first.found.lru, Lru::Sampled(curve) if curve.followed() < MIN_FOLLOWED) {
         // The miniatures follow the same blocks, and know as little of their error.
         for point in &mut points {
             if let Basis::Sampled { error, .. } = &mut point.basis {
@@ -125,15 +128,26 @@ fn all_points(
     Ok(points)
 }
 
+/// Caches that can run in the first pass: all, if their sizes are known before the trace is.
+fn early(plan: Plan<'_>, policies: &[PolicyId], sizes: &[CacheSize], points: u32) -> Vec<Order> {
+    let of_trace = sizes.iter().any(|size| matches!(size, CacheSize::Share(_)));
+    if of_trace || points > 0 || plan.sampling.is_some() {
+        return Vec::new();
+    }
+    let rooms = sizes::rooms(sizes, 0, plan.unit);
+    let others = policies.iter().filter(|policy| **policy != PolicyId::Lru);
+    others.flat_map(|&policy| rooms.iter().map(move |&room| Order { policy, room, sample: None })).collect()
+}
+
 /// What the second pass has to run: sizes that were asked for whole, those between them whole where that is quick.
 fn orders(plan: Plan<'_>, first: &First, policies: &[PolicyId], rooms: &Rooms) -> Vec<Order> {
-    let distinct = first.lru.distinct().max(1) as f64;
+    let distinct = first.found.lru.distinct().max(1) as f64;
     let sampled = plan.sampling.map(|sampling| match sampling {
         Sampling::Rate(rate) => rate,
         Sampling::Blocks(blocks) => (f64::from(blocks) / distinct).min(1.0),
     });
     let caches = (policies.len() * rooms.between.len()) as u64;
-    let quick = first.lru.references().saturating_mul(caches) <= EXACT_STEPS;
+    let quick = first.found.lru.references().saturating_mul(caches) <= EXACT_STEPS;
     let between = sampled.or((!quick).then_some((MINIATURE / distinct).min(1.0)));
     let order =
         |policy, room, sample: Option<f64>| Order { policy, room, sample: sample.filter(|rate| *rate < 1.0) };
@@ -154,6 +168,7 @@ fn orders(plan: Plan<'_>, first: &First, policies: &[PolicyId], rooms: &Rooms) -
 fn lru_point(lru: &Lru, room: u64) -> Option<Point> {
     let (miss_ratio, byte_miss_ratio, basis) = match lru {
         Lru::Exact(curve) => (curve.miss_ratio(room), curve.byte_miss_ratio(room), Basis::Exact),
+        Lru::NotAsked { .. } => return None,
         Lru::Sampled(curve) => {
             let basis = Basis::Sampled { rate: curve.rate(), error: curve.error(room) };
             (curve.miss_ratio(room)?, None, basis)
@@ -166,7 +181,7 @@ fn empty_sample(first: &First, unit: Unit) -> Problem {
     let what = if unit == Unit::Objects { "objects" } else { "blocks" };
     Problem::refused(format!(
         "the sample is empty: none of the {what} that the {} references touch is in it, so nothing can be told",
-        first.lru.references()
+        first.found.lru.references()
     ))
     .hint("follow more: a larger share or a number, as `--sample 8192`; without `--sample` everything is followed")
 }
@@ -198,7 +213,7 @@ fn warnings_of(first: &First) -> Vec<Warning> {
             .next("for the page cache itself, trace the calls: `strace -f -ttt -T -e trace=file,desc -o FILE CMD`"),
         );
     }
-    if let Lru::Sampled(curve) = &first.lru
+    if let Lru::Sampled(curve) = &first.found.lru
         && curve.followed() < MIN_FOLLOWED
     {
         list.push(
@@ -263,10 +278,10 @@ fn record(
         unit: if block.is_some() { "blocks" } else { "objects" }.to_owned(),
         block_bytes: block,
         counted_requests: first.requests,
-        references: first.lru.references(),
-        distinct: first.lru.distinct(),
-        distinct_exact: matches!(first.lru, Lru::Exact(_)),
-        cold_miss_ratio: first.lru.distinct() as f64 / first.lru.references().max(1) as f64,
+        references: first.found.lru.references(),
+        distinct: first.found.lru.distinct(),
+        distinct_exact: !matches!(first.found.lru, Lru::Sampled(_)),
+        cold_miss_ratio: first.found.lru.distinct() as f64 / first.found.lru.references().max(1) as f64,
         left_out: LeftOutRecord {
             no_access: left.no_access,
             empty: left.empty,
@@ -274,13 +289,13 @@ fn record(
             other_kind: left.other_kind,
         },
         curves: policies.iter().map(curve).collect(),
-        lru_shape: match &first.lru {
+        lru_shape: match &first.found.lru {
             Lru::Exact(curve) => Some(ShapeRecord {
                 cliffs: cliffs(curve).iter().map(cliff_record).collect(),
                 saves_90_percent_blocks: saves(curve, 0.9),
                 saves_all_blocks: saves(curve, 1.0),
             }),
-            Lru::Sampled(_) => None,
+            Lru::Sampled(_) | Lru::NotAsked { .. } => None,
         },
     };
     TraceRecord::new(&first.trace, Kind::MissRatios, "mrc", warnings, found)

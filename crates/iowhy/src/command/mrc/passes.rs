@@ -7,7 +7,7 @@ use iowhy_core::problem::Problem;
 use iowhy_core::units::Bytes;
 use iowhy_core::warning::Warning;
 use iowhy_probe::machine::memory_available_bytes;
-use iowhy_sim::curve::bank::{Bank, Order, PIECE, Piece, Point};
+use iowhy_sim::curve::bank::{self, Bank, Order, PIECE, Point};
 use iowhy_sim::curve::ids::{IdTable, MAX_DISTINCT};
 use iowhy_sim::curve::keys::{Counted, Keys, LeftOut, Unit};
 use iowhy_sim::curve::lru::{LruCounter, LruCurve};
@@ -15,11 +15,13 @@ use iowhy_sim::curve::shards::{SampledCurve, Sampling, Shards};
 use iowhy_sim::policy::PolicyId;
 use iowhy_trace::Trace;
 
+use super::pieces::{self, Piece};
 use crate::cli::TraceInputArgs;
 use crate::trace_file::{self, Meter};
 
-/// References that are kept between the passes (64 MiB), so that a short trace need not be read twice.
-const KEPT: usize = 16 << 20;
+/// The share of the memory that may be filled, one in so many, that references kept between the passes may take, so that
+/// a trace need not be read and numbered twice.
+const KEPT_SHARE: u64 = 16;
 /// Share of the available memory that may be filled.
 const SHARE: f64 = 0.8;
 /// Bytes that numbering a block and following its LRU distance take at their worst moment, when tables double: three
@@ -41,6 +43,8 @@ pub(super) struct Plan<'a> {
     pub(super) unit: Unit,
     pub(super) counted: Counted,
     pub(super) sampling: Option<Sampling>,
+    /// Whether the LRU curve is asked for.
+    pub(super) lru: bool,
     /// Whether other caches than LRU will be run.
     pub(super) second_pass: bool,
     pub(super) quiet: bool,
@@ -51,6 +55,11 @@ pub(super) struct Plan<'a> {
 pub(super) enum Lru {
     Exact(LruCurve),
     Sampled(SampledCurve),
+    /// Everything was followed, but no LRU cache.
+    NotAsked {
+        distinct: u64,
+        references: u64,
+    },
 }
 
 impl Lru {
@@ -59,6 +68,7 @@ impl Lru {
         match self {
             Lru::Exact(curve) => curve.distinct(),
             Lru::Sampled(curve) => curve.distinct().round() as u64,
+            Lru::NotAsked { distinct, .. } => *distinct,
         }
     }
 
@@ -66,6 +76,7 @@ impl Lru {
         match self {
             Lru::Exact(curve) => curve.references(),
             Lru::Sampled(curve) => curve.references(),
+            Lru::NotAsked { references, .. } => *references,
         }
     }
 }
@@ -74,13 +85,21 @@ impl Lru {
 #[derive(Debug)]
 pub(super) struct First {
     pub(super) trace: Trace,
-    pub(super) lru: Lru,
+    pub(super) found: Found,
     pub(super) requests: u64,
     pub(super) left_out: LeftOut,
     pub(super) warnings: Vec<Warning>,
+}
+
+/// The same of the references alone.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) lru: Lru,
     /// Whether bytes of different sizes were counted.
-    pub(super) sized: bool,
+    sized: bool,
     kept: Option<Kept>,
+    /// The points of the early caches, if they were run.
+    points: Option<Vec<Point>>,
 }
 
 /// The references themselves, as dense numbers, with their bytes.
@@ -102,107 +121,167 @@ fn rereadable(path: &Path) -> bool {
     path.as_os_str() != "-" && std::fs::metadata(path).is_ok_and(|meta| meta.is_file())
 }
 
-/// Reads a whole trace and hands on the keys that it touches, in pieces, with their bytes if they are wanted, and with
-/// the requests so far.
-fn stream(
-    trace: &mut Trace,
-    keys: &mut Keys,
-    sized: impl Fn(&Trace) -> bool,
-    meter: &Meter,
-    mut hand_on: impl FnMut(&[u64], Option<&[u64]>, u64) -> Result<(), Problem>,
-) -> Result<(), Problem> {
-    let (mut batch, mut piece, mut bytes) = (Vec::new(), Vec::with_capacity(PIECE), Vec::new());
-    loop {
-        let more = trace.next_batch(&mut batch)?;
-        // Some files say at their beginning what they hold.
-        let with_bytes = sized(trace);
-        for request in &batch {
-            keys.push(request, &mut piece, with_bytes.then_some(&mut bytes));
-            if piece.len() >= PIECE {
-                hand_on(&piece, with_bytes.then_some(&bytes), keys.requests())?;
-                piece.clear();
-                bytes.clear();
-            }
-        }
-        meter.at(trace);
-        if !more {
-            return hand_on(&piece, with_bytes.then_some(&bytes), keys.requests());
-        }
-    }
-}
-
-/// The first pass: distinct blocks and the LRU curve.
+/// The first pass: distinct blocks, the LRU curve, and those caches whose sizes are known before (`early`), where memory
+/// allows.
 ///
 /// # Errors
 /// A trace that cannot be read, or touches more distinct blocks than memory can tell apart.
-pub(super) fn first(plan: Plan<'_>) -> Result<First, Problem> {
+pub(super) fn first(plan: Plan<'_>, early: &[Order]) -> Result<First, Problem> {
     let mut trace = trace_file::open(plan.input)?;
     let mut keys = Keys::new(plan.unit, plan.counted);
     let meter = Meter::new(plan.quiet);
-    let (memory, most) = limits();
-    let mut sized = false;
-    let wants_bytes = |trace: &Trace| plan.unit == Unit::Objects && trace.has_sizes();
-    let mut references = 0;
-    let mut kept = (plan.sampling.is_none() && plan.second_pass).then(Kept::default);
-    let lru = match plan.sampling {
+    let found = match plan.sampling {
         Some(sampling) => {
             let mut shards = Shards::new(sampling);
-            stream(
+            let mut references = 0;
+            pieces::stream(
                 &mut trace,
                 &mut keys,
+                None,
                 |_| false,
                 &meter,
-                |keys, _, requests| {
-                    shards.references(keys);
-                    references += keys.len() as u64;
-                    not_too_long(plan.unit, references, requests, MAX_WIDE_REFERENCES_SAMPLED)
+                |piece| {
+                    shards.references(&piece.keys);
+                    references += piece.keys.len() as u64;
+                    not_too_long(plan.unit, references, piece.requests, MAX_WIDE_REFERENCES_SAMPLED)
                 },
             )?;
-            Lru::Sampled(shards.finish())
+            Found { lru: Lru::Sampled(shards.finish()), sized: false, kept: None, points: None }
         }
         None => {
-            let again = rereadable(&plan.input.file);
-            let mut table = IdTable::with_max(most);
-            let mut counter = LruCounter::new();
-            let mut ids = Vec::with_capacity(PIECE);
-            stream(&mut trace, &mut keys, wants_bytes, &meter, |keys, bytes, requests| {
-                ids.clear();
-                table.numbers(keys, &mut ids).map_err(|_| too_many(plan.unit, most, memory))?;
-                not_too_wide(plan.unit, u64::from(table.distinct()), requests)?;
-                references += ids.len() as u64;
-                not_too_long(plan.unit, references, requests, MAX_WIDE_REFERENCES)?;
-                match bytes {
-                    Some(bytes) => counter.references_of_sizes(&ids, bytes),
-                    None => counter.references(&ids),
-                }
-                keep(&mut kept, &ids, bytes, again, memory)
+            let mut table = IdTable::with_max(limits().1);
+            let mut exact = Exact::new(plan, early)?;
+            let wants_bytes = |trace: &Trace| plan.unit == Unit::Objects && trace.has_sizes();
+            pieces::stream(&mut trace, &mut keys, Some(&mut table), wants_bytes, &meter, |piece| {
+                exact.feed(piece)
             })?;
-            let curve = counter.finish();
-            sized = curve.sizes_differ();
-            Lru::Exact(curve)
+            exact.finish()?
         }
     };
     drop(meter);
     let warnings = trace_file::warnings(&trace);
-    Ok(First { lru, requests: keys.requests(), left_out: keys.left_out(), warnings, sized, kept, trace })
+    Ok(First { found, requests: keys.requests(), left_out: keys.left_out(), warnings, trace })
 }
 
-/// Keeps references for the second pass: all of what cannot be read again, as far as memory allows.
+/// All that is made of the references of a first pass that follows every one of them.
+struct Exact<'a> {
+    plan: Plan<'a>,
+    /// `None`: the curve is not asked for.
+    lru: Option<LruCounter>,
+    early: &'a [Order],
+    /// Early caches; gone where they would take too much memory.
+    bank: Option<Bank>,
+    kept: Option<Kept>,
+    sizes: Sizes,
+    /// Whether the trace can be read a second time.
+    again: bool,
+    memory: u64,
+    most: u32,
+    references: u64,
+    distinct: u32,
+}
+
+impl<'a> Exact<'a> {
+    fn new(plan: Plan<'a>, early: &'a [Order]) -> Result<Exact<'a>, Problem> {
+        let (memory, most) = limits();
+        let again = rereadable(&plan.input.file);
+        // Caches that might have to go need a second reading.
+        let bank = (again && !early.is_empty()).then(|| Bank::new(early, true)).transpose()?;
+        Ok(Exact {
+            plan,
+            lru: plan.lru.then(LruCounter::new),
+            early,
+            kept: (plan.second_pass && bank.is_none()).then(Kept::default),
+            bank,
+            sizes: Sizes::default(),
+            again,
+            memory,
+            most,
+            references: 0,
+            distinct: 0,
+        })
+    }
+
+    fn feed(&mut self, piece: &Piece) -> Result<(), Problem> {
+        let unit = self.plan.unit;
+        if piece.too_many {
+            return Err(too_many(unit, self.most, self.memory));
+        }
+        self.distinct = piece.distinct;
+        self.references += piece.ids.len() as u64;
+        not_too_wide(unit, u64::from(piece.distinct), piece.requests)?;
+        not_too_long(unit, self.references, piece.requests, MAX_WIDE_REFERENCES)?;
+        let bytes = piece.bytes().filter(|bytes| self.sizes.differ(bytes));
+        if self.bank.is_some() {
+            let wanted = needed(self.early, u64::from(self.distinct), self.references, bytes.is_some(), true);
+            if wanted > self.memory / 4 {
+                self.bank = None;
+            }
+        }
+        let (lru, bank) = (&mut self.lru, &mut self.bank);
+        rayon::join(
+            || {
+                if let Some(lru) = lru {
+                    match piece.bytes() {
+                        Some(bytes) => lru.references_of_sizes(&piece.ids, bytes),
+                        None => lru.references(&piece.ids),
+                    }
+                }
+            },
+            || {
+                if let Some(bank) = bank {
+                    bank.feed(bank::Piece { keys: &piece.keys, ids: &piece.ids, bytes: piece.bytes() });
+                }
+            },
+        );
+        keep(&mut self.kept, &piece.ids, bytes, self.sizes.one, self.again, self.memory)
+    }
+
+    fn finish(self) -> Result<Found, Problem> {
+        let lru = match self.lru {
+            Some(counter) => Lru::Exact(counter.finish()),
+            None => Lru::NotAsked { distinct: u64::from(self.distinct), references: self.references },
+        };
+        let points = self.bank.map(Bank::finish).transpose()?;
+        Ok(Found { lru, sized: self.sizes.differ, kept: self.kept, points })
+    }
+}
+
+/// Whether references move different numbers of bytes.
+#[derive(Debug, Default)]
+struct Sizes {
+    /// The bytes of the first.
+    one: Option<u64>,
+    differ: bool,
+}
+
+impl Sizes {
+    /// Sees more, and says whether any differ by now.
+    fn differ(&mut self, bytes: &[u64]) -> bool {
+        let one = *self.one.get_or_insert(bytes.first().copied().unwrap_or(0));
+        self.differ = self.differ || bytes.iter().any(|bytes| *bytes != one);
+        self.differ
+    }
+}
+
+/// Keeps references for the second pass: all of what cannot be read again, as far as memory allows. Bytes are kept from
+/// where they differ; before, each reference moved `one`.
 fn keep(
     kept: &mut Option<Kept>,
     ids: &[u32],
     bytes: Option<&[u64]>,
+    one: Option<u64>,
     again: bool,
     memory: u64,
 ) -> Result<(), Problem> {
     let Some(all) = kept else { return Ok(()) };
     let length = all.ids.len().saturating_add(ids.len());
-    if again && length > KEPT {
+    // Vectors double: old and new side by side.
+    let taken = (length as u64).saturating_mul(if bytes.is_some() { 36 } else { 12 });
+    if again && taken > memory / KEPT_SHARE {
         *kept = None;
         return Ok(());
     }
-    // Vectors double: old and new side by side.
-    let taken = (length as u64).saturating_mul(if bytes.is_some() { 36 } else { 12 });
     if !again && taken > memory / 2 {
         return Err(Problem::failed(format!(
             "stdin cannot be read twice, and keeping its {length} references so far takes {} of {} that are free",
@@ -211,8 +290,11 @@ fn keep(
         ))
         .hint("save the trace as a file and name that: files are streamed"));
     }
+    if let Some(bytes) = bytes {
+        all.bytes.resize(all.ids.len(), one.unwrap_or(0));
+        all.bytes.extend_from_slice(bytes);
+    }
     all.ids.extend_from_slice(ids);
-    all.bytes.extend_from_slice(bytes.unwrap_or_default());
     Ok(())
 }
 
@@ -273,13 +355,16 @@ fn too_many(unit: Unit, most: u32, memory: u64) -> Problem {
 /// # Errors
 /// More memory than there is; a trace that cannot be read again, or has changed.
 pub(super) fn second(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<Vec<Point>, Problem> {
+    if let Some(points) = &first.found.points {
+        return Ok(points.clone());
+    }
     if orders.is_empty() {
         return Ok(Vec::new());
     }
     let file = std::fs::metadata(&plan.input.file).map_or(0, |found| found.len());
     let each = file.saturating_mul(GROUP_BYTES_FOR_EACH).max(MIN_GROUP_BYTES).min(limits().0);
-    let (distinct, references) = (first.lru.distinct(), first.lru.references());
-    let cost = |orders: &[Order]| needed(orders, distinct, references, first.sized, true);
+    let (distinct, references) = (first.found.lru.distinct(), first.found.lru.references());
+    let cost = |orders: &[Order]| needed(orders, distinct, references, first.found.sized, true);
     let mut points = Vec::with_capacity(orders.len());
     for group in groups(orders, each, cost) {
         points.extend(one_group(plan, first, &group)?);
@@ -291,6 +376,8 @@ pub(super) fn second(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<
 /// the references again. A small file cannot fill the memory, and a large one is not read many times.
 const GROUP_BYTES_FOR_EACH: u64 = 16;
 const MIN_GROUP_BYTES: u64 = 192 << 20;
+/// Kept references that all caches take at once: each cache finds its own memory in the processor's caches for longer.
+const KEPT_PIECE: usize = 8 * PIECE;
 
 /// Splits orders into groups that cost no more than `most`, each of one order at least.
 fn groups(orders: &[Order], most: u64, cost: impl Fn(&[Order]) -> u64) -> Vec<Vec<Order>> {
@@ -309,10 +396,10 @@ fn groups(orders: &[Order], most: u64, cost: impl Fn(&[Order]) -> u64) -> Vec<Ve
 }
 
 fn one_group(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<Vec<Point>, Problem> {
-    let (distinct, references) = (first.lru.distinct(), first.lru.references());
+    let (distinct, references) = (first.found.lru.distinct(), first.found.lru.references());
     let (memory, most) = limits();
-    let dense = needed(orders, distinct, references, first.sized, true) <= memory / 4;
-    let wanted = needed(orders, distinct, references, first.sized, dense);
+    let dense = needed(orders, distinct, references, first.found.sized, true) <= memory / 4;
+    let wanted = needed(orders, distinct, references, first.found.sized, dense);
     if wanted > memory {
         return Err(Problem::refused(format!(
             "{} caches over {distinct} distinct blocks and {references} references take about {}, and {} may be filled",
@@ -323,19 +410,15 @@ fn one_group(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<Vec<Poin
         .hint("name fewer policies and sizes, set `--points 0`, leave `belady` out, or follow a sample: `--sample 1%`"));
     }
     let mut bank = Bank::new(orders, dense)?;
-    if let Some(kept) = &first.kept {
-        let mut keys = Vec::with_capacity(PIECE);
+    if let Some(kept) = &first.found.kept {
+        let mut keys = Vec::new();
         let line = crate::progress::Progress::new(plan.quiet);
         let begun = std::time::Instant::now();
-        for (number, ids) in kept.ids.chunks(PIECE).enumerate() {
+        for (number, ids) in kept.ids.chunks(KEPT_PIECE).enumerate() {
             keys.clear();
             keys.extend(ids.iter().map(|id| u64::from(*id)));
-            let from = number * PIECE;
-            bank.feed(Piece {
-                keys: &keys,
-                ids,
-                bytes: kept.bytes.get(from..from + ids.len()).filter(|_| first.sized),
-            });
+            let from = number * KEPT_PIECE;
+            bank.feed(bank::Piece { keys: &keys, ids, bytes: kept.bytes.get(from..from + ids.len()) });
             let share = (from + ids.len()) as f64 / kept.ids.len() as f64;
             line.at(share, begun.elapsed().mul_f64((1.0 - share) / share), "simulating caches");
         }
@@ -350,29 +433,26 @@ fn one_group(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<Vec<Poin
     let mut trace = trace_file::open(plan.input)?;
     let mut keys = Keys::new(plan.unit, plan.counted);
     let meter = Meter::new(plan.quiet);
-    let numbering = plan.sampling.is_none();
     let mut table = IdTable::with_max(most);
-    let (mut ids, mut numbers, mut seen) = (Vec::new(), Vec::new(), 0u64);
-    stream(
-        &mut trace,
-        &mut keys,
-        |_| first.sized,
-        &meter,
-        |keys, bytes, _| {
-            ids.clear();
-            seen += keys.len() as u64;
-            if !numbering {
-                bank.feed(Piece { keys, ids: &ids, bytes: None });
-                return Ok(());
-            }
-            table.numbers(keys, &mut ids).map_err(|_| too_many(plan.unit, most, memory))?;
-            // Samples are chosen by number, so that they do not depend on how the trace was read.
-            numbers.clear();
-            numbers.extend(ids.iter().map(|id| u64::from(*id)));
-            bank.feed(Piece { keys: &numbers, ids: &ids, bytes });
-            Ok(())
-        },
-    )?;
+    let table = plan.sampling.is_none().then_some(&mut table);
+    let (mut numbers, mut seen) = (Vec::new(), 0u64);
+    let sized = first.found.sized;
+    let wants_bytes = move |_: &Trace| sized;
+    pieces::stream(&mut trace, &mut keys, table, wants_bytes, &meter, |piece| {
+        if piece.too_many {
+            return Err(too_many(plan.unit, most, memory));
+        }
+        seen += piece.keys.len() as u64;
+        if plan.sampling.is_some() {
+            bank.feed(bank::Piece { keys: &piece.keys, ids: &[], bytes: None });
+            return Ok(());
+        }
+        // Samples are chosen by number, so that they do not depend on how the trace was read.
+        numbers.clear();
+        numbers.extend(piece.ids.iter().map(|id| u64::from(*id)));
+        bank.feed(bank::Piece { keys: &numbers, ids: &piece.ids, bytes: piece.bytes() });
+        Ok(())
+    })?;
     drop(meter);
     if seen != references {
         return Err(Problem::failed(format!(
@@ -386,13 +466,15 @@ fn one_group(plan: Plan<'_>, first: &First, orders: &[Order]) -> Result<Vec<Poin
 
 /// Bytes of memory that so many caches take, estimated from above.
 fn needed(orders: &[Order], distinct: u64, references: u64, sized: bool, dense: bool) -> u64 {
+    // State and position of each number; vectors have up to twice the length.
+    let numbers = |distinct: u64| distinct.saturating_add(1).next_power_of_two() * 5;
     let one = |order: &Order| {
         let followed = |share: f64| (order.room.min(distinct) as f64 * share) as u64;
         match (order.policy, order.sample) {
             (PolicyId::Belady, _) => iowhy_sim::policy::belady::memory_bytes(references),
             // Two entries for each block where ghosts are kept; the parts of a sample are as much again.
-            (_, Some(share)) => followed(share) * 2 * 2 * 32,
-            _ if dense => distinct.next_power_of_two() * 4 + followed(1.0) * 2 * 17,
+            (_, Some(share)) => numbers((distinct as f64 * share) as u64) * 2 + followed(share) * 2 * 2 * 16,
+            _ if dense => numbers(distinct) + followed(1.0) * 2 * 16,
             _ => followed(1.0) * 2 * 32,
         }
     };
@@ -436,9 +518,20 @@ mod tests {
     #[test]
     fn what_cannot_be_kept_is_refused_and_what_can_be_read_again_is_let_go() {
         let mut kept = Some(Kept::default());
-        keep(&mut kept, &[1, 2, 3], None, false, 1000).unwrap();
-        assert!(keep(&mut kept, &[0; 100], None, false, 1000).unwrap_err().hint.is_some());
-        keep(&mut kept, &vec![0; KEPT], None, true, 1000).unwrap();
+        keep(&mut kept, &[1, 2, 3], None, None, false, 1000).unwrap();
+        assert!(keep(&mut kept, &[0; 100], None, None, false, 1000).unwrap_err().hint.is_some());
+        keep(&mut kept, &[0; 100], None, None, true, 1000).unwrap();
         assert!(kept.is_none());
+    }
+
+    #[test]
+    fn bytes_are_kept_from_where_they_differ_and_stand_beside_their_references() {
+        let (mut kept, mut sizes) = (Some(Kept::default()), Sizes::default());
+        for bytes in [[5, 5], [5, 6], [5, 5]] {
+            let differ = sizes.differ(&bytes);
+            keep(&mut kept, &[0, 1], differ.then_some(&bytes), sizes.one, true, 1 << 20).unwrap();
+        }
+        let kept = kept.unwrap();
+        assert_eq!((kept.ids.len(), kept.bytes), (6, vec![5, 5, 5, 6, 5, 5]));
     }
 }

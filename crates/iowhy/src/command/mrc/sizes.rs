@@ -8,7 +8,7 @@ use iowhy_sim::policy::MAX_BLOCKS;
 use crate::cli::mrc::CacheSize;
 
 /// Room in blocks or objects, at least one.
-pub(super) fn room(size: CacheSize, distinct: u64, unit: Unit) -> u64 {
+fn room(size: CacheSize, distinct: u64, unit: Unit) -> u64 {
     let room = match (size, unit) {
         (CacheSize::Count(count), _) => count,
         (CacheSize::Share(share), _) => (share * distinct as f64).round() as u64,
@@ -17,6 +17,14 @@ pub(super) fn room(size: CacheSize, distinct: u64, unit: Unit) -> u64 {
         (CacheSize::Bytes(bytes), Unit::Objects) => bytes,
     };
     room.max(1)
+}
+
+/// Rooms for sizes, each once, in order.
+pub(super) fn rooms(sizes: &[CacheSize], distinct: u64, unit: Unit) -> Vec<u64> {
+    let mut rooms: Vec<u64> = sizes.iter().map(|size| room(*size, distinct, unit)).collect();
+    rooms.sort_unstable();
+    rooms.dedup();
+    rooms
 }
 
 /// The sizes without `--size`.

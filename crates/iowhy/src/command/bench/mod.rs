@@ -1,4 +1,8 @@
-//! `iowhy bench`: one workload or a sweep over lists, on one target or on several side by side.
+//! `iowhy bench`: one workload or a sweep over lists, on one target or on several side by side; with `--ranks` together with other
+//! processes.
+
+mod processes;
+mod ranks;
 
 use std::path::Path;
 use std::time::Duration;
@@ -58,6 +62,15 @@ pub fn run(args: &BenchArgs, output: &OutputArgs) -> Result<Ending, Problem> {
     }
     let imported = args.fio.as_deref().map(|path| job(path, args)).transpose()?;
     let args = imported.as_ref().map_or(args, |imported| &imported.args);
+    if args.of_ranks() {
+        return ranks::run(args, output);
+    }
+    if args.rank.is_some() {
+        return Err(Problem::refused(
+            "`--rank` numbers a process among others, and there are none without `--ranks`",
+        )
+        .hint("`--rank N --ranks=M`"));
+    }
     let sweep = Sweep::from_args(args)?;
     output::all_different(&[
         ("--json", output.json.as_deref()),
