@@ -188,7 +188,7 @@ impl Place {
         let round = |round: usize| -> Outcome<Round> {
             let mut round_of = Round { before: 0.0, after: 0.0, predicted: Err("none".to_owned()) };
             // In turns, so that no setting always comes first.
-            let order = if round % 2 == 0 { [0, 1, 2] } else { [2, 1, 0] };
+            let order = if round.is_multiple_of(2) { [0, 1, 2] } else { [2, 1, 0] };
             for step in order {
                 match step {
                     0 => round_of.before = self.rate(server, true, with)?,

@@ -1,4 +1,4 @@
-// Station time series from a gridded model run: f32, [time][cell], 4096 cells.
+//! Station time series from a gridded model run: f32, [time][cell], 4096 cells.
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-// Compaction: merges sorted tables of 128-byte records in 4 KiB blocks; the newest version of a key wins.
+//! Compaction: merges sorted tables of 128-byte records in 4 KiB blocks; the newest version of a key wins.
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
