@@ -118,8 +118,8 @@ impl Streams<'_> {
         rounds(cold).all(|s| bytes_under_way(s).is_some()).then_some(())?;
         let supply = estimate(cold, Unit::Ratio, |s| bytes_under_way(s).unwrap_or(0.0) / needed)?;
         let words = format!(
-            "read-ahead keeps {} times as much in flight as direct reads, {} x {}",
-            units::factor(&supply),
+            "read-ahead keeps {} of the bytes in flight that direct reads keep, {} x {}",
+            units::share(&supply),
             units::Bytes(w.block_bytes),
             w.depth,
         );
@@ -334,8 +334,7 @@ mod tests {
         for rate in [500.0, 700.0, 950.0] {
             let supplied = found(rate, 8.0 * MIB);
             assert_eq!(supplied.id, LimitId::Device, "{supplied:?}");
-            let said =
-                "read-ahead keeps 8.000 [8.000, 8.000] times as much in flight as direct reads, 1 MiB x 1";
+            let said = "read-ahead keeps 800.0 % [800.0, 800.0] of the bytes in flight that direct reads keep, 1 MiB x 1";
             assert!(supplied.evidence.iter().any(|fact| fact.starts_with(said)), "{supplied:?}");
         }
         let short = [(500.0, LimitId::Depth), (700.0, LimitId::Depth), (950.0, LimitId::Device)];
