@@ -30,6 +30,12 @@ pub fn environment(target: &Target) -> Environment {
     gather(under, status, mount, target.file_system())
 }
 
+/// Bytes that the kernel reads ahead of a stream on the target.
+pub(crate) fn read_ahead_bytes(target: &Target) -> Option<u64> {
+    let display = devices::under(target).display?;
+    read_ahead_kib(&Queue::new(&display), &display, target.status()).map(|kib| kib * 1024)
+}
+
 /// The same for a path that is only looked at.
 pub fn environment_of(path: &Path, place: &Storage) -> Environment {
     let mount = place.mount.as_ref();

@@ -104,6 +104,8 @@ pub struct HotLoop<'a> {
     /// 0 until the loop is started.
     deadline_ns: u64,
     limit: u64,
+    /// A closed loop of depth 1 ends after a multiple of so many requests.
+    window: u64,
     tally: Tally,
     // Room for the deep loops, made before the clock runs: start and request of each slot, free slots, completions.
     flying: Vec<(u64, Request)>,
@@ -176,6 +178,7 @@ impl<'a> HotLoop<'a> {
                 && !matches!(workload.method, Method::Syscall | Method::PreadEnd),
             deadline_ns: 0,
             limit,
+            window: 1,
             tally: Tally::new(),
             flying: vec![(0, NO_REQUEST); depth],
             free: (0..depth).rev().collect(),
@@ -186,12 +189,30 @@ impl<'a> HotLoop<'a> {
     /// Makes requests that count for nothing, for at most `ns`, so that the CPU's caches and predictors are in the state
     /// that they keep for the rest of the slice. A failure is left for the loop to meet again.
     pub(crate) fn warm_up(&mut self, access: &mut dyn Access, ns: u64) {
+        self.uncounted(access, u64::MAX, ns);
+    }
+
+    /// Makes `windows` of `requests` that count for nothing, and ends the loop between two windows. Where they take longer than `ns`, the loop goes
+    /// on from there and ends at its instant. They are taken from the limit.
+    pub(crate) fn lead_in(&mut self, access: &mut dyn Access, windows: u64, requests: u64, ns: u64) {
+        let made = self.uncounted(access, windows * requests, ns);
+        self.limit = self.limit.saturating_sub(made);
+        if made == windows * requests {
+            self.window = requests;
+        }
+    }
+
+    /// Makes at most so many requests, for at most `ns`; how many it made.
+    fn uncounted(&mut self, access: &mut dyn Access, most: u64, ns: u64) -> u64 {
         let end = self.clock.now_ns().saturating_add(ns);
-        while self.clock.now_ns() < end && !interrupt::requested() {
+        let mut made = 0;
+        while made < most && self.clock.now_ns() < end && !interrupt::requested() {
+            made += 1;
             if access.perform(self.next.draw()).is_err() {
-                return;
+                break;
             }
         }
+        made
     }
 
     /// Sets the instant at which the loop ends, on its clock's time.
@@ -214,7 +235,7 @@ impl<'a> HotLoop<'a> {
             let now = self.clock.now_ns();
             self.tally.latency.record(now.saturating_sub(last));
             last = now;
-            if now >= self.deadline_ns {
+            if now >= self.deadline_ns && self.tally.requests.is_multiple_of(self.window) {
                 break;
             }
         }

@@ -28,6 +28,7 @@ pub mod scratch_fs;
 pub mod script;
 pub mod setting;
 pub mod sigbus;
+mod stream;
 pub mod target;
 pub mod together;
 pub mod tree;

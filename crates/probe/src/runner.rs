@@ -21,6 +21,7 @@ use crate::hot_loop::{HotLoop, Tally};
 use crate::listed::RequestLists;
 use crate::method;
 use crate::pace::Pacer;
+use crate::stream;
 
 /// When a slice ends: at the first of its bounds.
 #[derive(Clone, Copy, Debug)]
@@ -343,6 +344,7 @@ fn run_thread(
         work.warm_up(access.as_mut(), WARM_UP_NS);
     }
     if let Ok(access) = &mut opened {
+        stream::lead_in(&arm, bounds, &mut work, access.as_mut());
         access.begin();
     }
     start.ready.wait();
