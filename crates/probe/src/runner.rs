@@ -344,7 +344,7 @@ fn run_thread(
         work.warm_up(access.as_mut(), WARM_UP_NS);
     }
     if let Ok(access) = &mut opened {
-        stream::lead_in(&arm, bounds, &mut work, access.as_mut());
+        stream::lead_in(&arm, bounds.wall, &mut work, access.as_mut());
         access.begin();
     }
     start.ready.wait();

@@ -13,7 +13,6 @@ use crate::access::Access;
 use crate::arm::Arm;
 use crate::environment;
 use crate::hot_loop::HotLoop;
-use crate::runner::Bounds;
 
 /// Windows before the slice: the kernel fills one while the program reads the one before.
 const WINDOWS: u64 = 2;
@@ -22,15 +21,15 @@ const MAX_PART: u64 = 4;
 /// The lead takes so many times the slice at most.
 const MAX_SLICES: u32 = 4;
 
-/// Leads in the slice of a thread, where it is a part of a stream.
-pub(crate) fn lead_in(arm: &Arm<'_>, bounds: Bounds, work: &mut HotLoop<'_>, access: &mut dyn Access) {
+/// Leads in the slice of a thread, where it is a part of a stream; `wall` is how long the slice lasts.
+pub(crate) fn lead_in(arm: &Arm<'_>, wall: Duration, work: &mut HotLoop<'_>, access: &mut dyn Access) {
     let real = arm.target.script().is_none() && arm.listed.is_none();
-    if !real || bounds.wall == Duration::MAX || !is_stream(arm.workload) {
+    if !real || wall == Duration::MAX || !is_stream(arm.workload) {
         return;
     }
     let Some(bytes) = environment::read_ahead_bytes(arm.target) else { return };
     let Some(requests) = window(arm.workload, bytes) else { return };
-    let most = bounds.wall.saturating_mul(MAX_SLICES).as_nanos().min(u128::from(u64::MAX)) as u64;
+    let most = wall.saturating_mul(MAX_SLICES).as_nanos().min(u128::from(u64::MAX)) as u64;
     work.lead_in(access, WINDOWS, requests, most);
 }
 
