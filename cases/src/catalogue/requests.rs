@@ -15,6 +15,7 @@ const ARCHIVE: Setup = Setup::Archive("archive", FILES, FILE_BYTES);
 const SMALL_REQUESTS: Case = Case { cause: Some(FindingId::SmallRequests), ..Case::EMPTY };
 const STDIO_SEEK: Case = Case { cause: Some(FindingId::StdioSeek), ..Case::EMPTY };
 const MANY_FILES: Case = Case { cause: Some(FindingId::ManySmallFiles), ..Case::EMPTY };
+const REPEATED_READS: Case = Case { cause: Some(FindingId::RepeatedReads), ..Case::EMPTY };
 const FAILED_LOOKUPS: Case = Case { cause: Some(FindingId::FailedLookups), ..Case::EMPTY };
 
 pub(super) const CASES: &[Case] = &[
@@ -137,6 +138,25 @@ pub(super) const CASES: &[Case] = &[
         setup: &[Setup::Tree("tree-8k", 8000, FILE_BYTES), Setup::Archive("archive-8k", 8000, FILE_BYTES)],
         before: &[Before::Warm("tree-8k"), Before::Warm("archive-8k"), Before::Remove("copied")],
         ..MANY_FILES
+    },
+    Case {
+        name: "scan-table-rust",
+        what: "reads a cached table of 64 MiB from its first byte up to each of 60 records; repaired: reads the records",
+        slow: &["{program}", "lookup", "{dir}/data-64m", "60", "scan"],
+        repaired: &["{program}", "lookup", "{dir}/data-64m", "60", "record"],
+        setup: &[SMALL],
+        before: &[SMALL_WARM],
+        quick: true,
+        ..REPEATED_READS
+    },
+    Case {
+        name: "poll-log-python",
+        what: "reads a growing log from its first byte at each poll; repaired: goes on where the poll before ended",
+        slow: &["{python}", "{scripts}/poll_log.py", "{dir}/out", "300", "whole"],
+        repaired: &["{python}", "{scripts}/poll_log.py", "{dir}/out", "300", "news"],
+        before: &[Before::Remove("out")],
+        needs: &[Need::Python],
+        ..REPEATED_READS
     },
     Case {
         name: "search-stat-python",

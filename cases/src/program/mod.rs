@@ -44,6 +44,7 @@ pub fn run(words: &[&str]) -> Outcome<()> {
         ["read", file, bytes, passes, advice] => {
             plain::read(file, n(bytes)?, n(passes)?, *advice == "random")
         }
+        ["lookup", file, count, how] => plain::lookup(file, n(count)?, *how == "scan"),
         ["write", file, bytes, count, every] => plain::write(file, n(bytes)?, n(count)?, n(every)?),
         ["update", file, bytes, slot, count] => plain::update(file, n(bytes)?, n(slot)?, n(count)?),
         ["transactions", data, log, count, batch] => plain::transactions(data, log, n(count)?, n(batch)?),

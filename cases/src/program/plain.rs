@@ -1,7 +1,7 @@
 //! Ordinary reads and writes: sequential reading, appending with and without syncs, updates in place.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 
 use iowhy_core::rng::Rng;
@@ -27,6 +27,35 @@ pub(super) fn read(path: &str, bytes: usize, passes: u32, random_advice: bool) -
         }
     }
     Ok(total)
+}
+
+/// Takes `count` records of a page at random places of a file: `scan` reads from its first byte up to each of them, 256 KiB at a time,
+/// else only the record is read.
+pub(super) fn lookup(path: &str, count: u32, scan: bool) -> Outcome<u64> {
+    const RECORD: usize = 4096;
+    let mut file = File::open(path).map_err(failed("open the file"))?;
+    let pages = file.metadata().map_err(failed("examine the file"))?.len() / RECORD as u64;
+    let mut rng = Rng::new(SEED);
+    let mut buffer = vec![0u8; 256 << 10];
+    let mut sum = 0;
+    for _ in 0..count {
+        let place = rng.below(pages.max(1)) * RECORD as u64;
+        if scan {
+            file.rewind().map_err(failed("rewind the file"))?;
+            let (mut at, mut got) = (0, file.read(&mut buffer).map_err(failed("read"))?);
+            while got > 0 && at + got as u64 <= place {
+                at += got as u64;
+                got = file.read(&mut buffer).map_err(failed("read"))?;
+            }
+            sum += buffer
+                .get((place - at) as usize..got)
+                .map_or(0, |from| super::sample(&from[..RECORD.min(from.len())]));
+        } else {
+            file.read_exact_at(&mut buffer[..RECORD], place).map_err(failed("read"))?;
+            sum += super::sample(&buffer[..RECORD]);
+        }
+    }
+    Ok(sum)
 }
 
 /// Appends `count` records of `bytes`; syncs after every `every` records, at the end for 0, never for `u64::MAX`.

@@ -19,6 +19,10 @@ pub struct Sample {
     pub requests: u64,
     /// Bytes that the requests claim to have moved.
     pub claimed_bytes: u64,
+    /// Bytes of the same stream that were read just before and do not count: two windows of read-ahead a thread. The kernel may have read the
+    /// next window by then, which the requests that count find in the page cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lead_bytes: u64,
     /// Wall time from the common start to the last thread's end.
     pub wall_ns: u64,
     /// Wall time from the common start to the first thread's end.
@@ -73,6 +77,10 @@ pub struct Sample {
     pub members: Vec<MemberTotals>,
 }
 
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 /// Traffic of one member of a stripe, or of one device under a volume, in one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemberTotals {
@@ -100,6 +108,7 @@ impl Sample {
         for (sum, part) in [
             (&mut self.requests, later.requests),
             (&mut self.claimed_bytes, later.claimed_bytes),
+            (&mut self.lead_bytes, later.lead_bytes),
             (&mut self.wall_ns, later.wall_ns),
             (&mut self.first_done_ns, later.first_done_ns),
             (&mut self.latency_sum_ns, later.latency_sum_ns),

@@ -45,6 +45,8 @@ macro_rules! with_findings {
             CopyBound, copy_bound, "copy-bound", true;
             /// The device serves the same bytes repeatedly.
             CacheThrash, cache_thrash, "cache-thrash", true;
+            /// The same bytes are read from the cache again and again.
+            RepeatedReads, repeated_reads, "repeated-reads", true;
             /// Writes of parts of blocks, which must be read first.
             UnalignedWrite, unaligned_write, "unaligned-write", true;
             /// The device is at its limit.

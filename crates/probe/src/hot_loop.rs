@@ -193,13 +193,14 @@ impl<'a> HotLoop<'a> {
     }
 
     /// Makes `windows` of `requests` that count for nothing, and ends the loop between two windows. Where they take longer than `ns`, the loop goes
-    /// on from there and ends at its instant. They are taken from the limit.
-    pub(crate) fn lead_in(&mut self, access: &mut dyn Access, windows: u64, requests: u64, ns: u64) {
+    /// on from there and ends at its instant. They are taken from the limit. How many it made.
+    pub(crate) fn lead_in(&mut self, access: &mut dyn Access, windows: u64, requests: u64, ns: u64) -> u64 {
         let made = self.uncounted(access, windows * requests, ns);
         self.limit = self.limit.saturating_sub(made);
         if made == windows * requests {
             self.window = requests;
         }
+        made
     }
 
     /// Makes at most so many requests, for at most `ns`; how many it made.

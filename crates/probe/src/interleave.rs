@@ -121,6 +121,7 @@ impl<'a> Open<'a> {
             start_ns,
             end_ns,
             setup_ns: std::mem::take(&mut self.setup_ns),
+            lead_bytes: 0,
             tally: self.work.take_tally(),
             usage,
             dropped: Vec::new(),

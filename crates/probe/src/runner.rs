@@ -73,6 +73,8 @@ pub(crate) struct ThreadResult {
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
     pub(crate) setup_ns: u64,
+    /// See [`Sample::lead_bytes`].
+    pub(crate) lead_bytes: u64,
     pub(crate) tally: Tally,
     pub(crate) usage: ThreadUsage,
     pub(crate) dropped: Vec<String>,
@@ -304,6 +306,7 @@ pub(crate) fn combine(threads: Vec<ThreadResult>) -> Slice {
         sample.voluntary_switches += thread.usage.voluntary_switches;
         sample.involuntary_switches += thread.usage.involuntary_switches;
         sample.setup_ns += thread.setup_ns;
+        sample.lead_bytes += thread.lead_bytes;
         sample.refused += thread.refused;
         latency.merge(&thread.tally.latency);
         if sample.members.len() < thread.sent.len() {
@@ -343,8 +346,9 @@ fn run_thread(
     {
         work.warm_up(access.as_mut(), WARM_UP_NS);
     }
+    let mut lead_bytes = 0;
     if let Ok(access) = &mut opened {
-        stream::lead_in(&arm, bounds.wall, &mut work, access.as_mut());
+        lead_bytes = stream::lead_in(&arm, bounds.wall, &mut work, access.as_mut());
         access.begin();
     }
     start.ready.wait();
@@ -376,6 +380,7 @@ fn run_thread(
         start_ns,
         end_ns,
         setup_ns,
+        lead_bytes,
         tally,
         usage,
         dropped: access.dropped().to_vec(),

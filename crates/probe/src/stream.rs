@@ -21,16 +21,16 @@ const MAX_PART: u64 = 4;
 /// The lead takes so many times the slice at most.
 const MAX_SLICES: u32 = 4;
 
-/// Leads in the slice of a thread, where it is a part of a stream; `wall` is how long the slice lasts.
-pub(crate) fn lead_in(arm: &Arm<'_>, wall: Duration, work: &mut HotLoop<'_>, access: &mut dyn Access) {
+/// Leads in the slice of a thread, where it is a part of a stream; `wall` is how long the slice lasts. The bytes of the lead.
+pub(crate) fn lead_in(arm: &Arm<'_>, wall: Duration, work: &mut HotLoop<'_>, access: &mut dyn Access) -> u64 {
     let real = arm.target.script().is_none() && arm.listed.is_none();
     if !real || wall == Duration::MAX || !is_stream(arm.workload) {
-        return;
+        return 0;
     }
-    let Some(bytes) = environment::read_ahead_bytes(arm.target) else { return };
-    let Some(requests) = window(arm.workload, bytes) else { return };
+    let Some(bytes) = environment::read_ahead_bytes(arm.target) else { return 0 };
+    let Some(requests) = window(arm.workload, bytes) else { return 0 };
     let most = wall.saturating_mul(MAX_SLICES).as_nanos().min(u128::from(u64::MAX)) as u64;
-    work.lead_in(access, WINDOWS, requests, most);
+    work.lead_in(access, WINDOWS, requests, most).saturating_mul(arm.workload.block_bytes)
 }
 
 /// Whether the kernel reads ahead for these requests: through the cache, in order, and not before the first of them.

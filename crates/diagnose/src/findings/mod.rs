@@ -35,6 +35,7 @@ mod removable;
 #[cfg(test)]
 mod repair_tests;
 mod repairs;
+mod repeated_reads;
 mod replaced_files;
 mod replies;
 mod report;

@@ -36,6 +36,9 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::StdioSeek, F::CopyBound),
     (F::StdioSeek, F::CacheThrash),
     (F::StdioSeek, F::ReadaheadWaste),
+    (F::StdioSeek, F::RepeatedReads),
+    // What is read again comes from the device again: keeping it cures both.
+    (F::CacheThrash, F::RepeatedReads),
     // Without read-ahead, sequential reads wait one at a time.
     (F::NoReadahead, F::QueueDepthOne),
     (F::NoReadahead, F::SmallRequests),

@@ -64,6 +64,11 @@ pub enum Account {
         /// Device bytes over claimed bytes.
         factor: f64,
     },
+    /// This share had been read ahead by the uncounted requests before each slice of a stream.
+    ReadBefore {
+        /// 0 to 1.
+        share: f64,
+    },
     /// A warm cell whose state was verified in every round, and in a few rounds the device was used all the same.
     UsedMeanwhile {
         /// Rounds in which it was.
@@ -146,6 +151,12 @@ impl Reconciliation {
             Account::ReadAhead { factor } => {
                 format!("read-ahead and whole pages fetched {factor:.2} times the bytes requested")
             }
+            Account::ReadBefore { share } => {
+                format!(
+                    "{} had been read ahead when the slices began, which are parts of a stream",
+                    percent(share)
+                )
+            }
             Account::UsedMeanwhile { rounds, of } => format!(
                 "another program (or late read-ahead of another cell) used the device in {rounds} of {of} rounds"
             ),
@@ -207,6 +218,7 @@ pub fn reconcile(run: &CellRun, context: &ReconcileContext<'_>) -> Reconciliatio
 /// Sums over the rounds that can be compared.
 struct Totals {
     claimed: u64,
+    lead: u64,
     device: Option<u64>,
     requests: u64,
     rounds: u64,
@@ -217,10 +229,17 @@ struct Totals {
 impl Totals {
     fn of(run: &CellRun) -> Totals {
         let counted = run.samples.iter().any(|s| s.device_bytes.is_some());
-        let mut totals =
-            Totals { claimed: 0, device: counted.then_some(0), requests: 0, rounds: 0, resident: false };
+        let mut totals = Totals {
+            claimed: 0,
+            lead: 0,
+            device: counted.then_some(0),
+            requests: 0,
+            rounds: 0,
+            resident: false,
+        };
         for s in run.samples.iter().filter(|s| s.device_bytes.is_some() == counted) {
             totals.claimed = totals.claimed.saturating_add(s.claimed_bytes);
+            totals.lead = totals.lead.saturating_add(s.lead_bytes);
             totals.device = totals.device.map(|d| d.saturating_add(s.device_bytes.unwrap_or(0)));
             totals.requests = totals.requests.saturating_add(s.requests);
             totals.rounds += 1;
@@ -296,6 +315,10 @@ fn less(run: &CellRun, context: &ReconcileContext<'_>, totals: &Totals, device: 
     }
     if !through_the_cache(w) {
         return Account::Unaccounted { share: missing };
+    }
+    // Of the two windows of a lead the second may have brought one more, which is there when the slice begins.
+    if totals.claimed - device <= totals.lead / 2 {
+        return Account::ReadBefore { share: missing };
     }
     let factor = totals.claimed as f64 / device.max(1) as f64;
     if w.threads > 1 && factor <= w.threads as f64 * (1.0 + AGREEMENT_SHARE) {

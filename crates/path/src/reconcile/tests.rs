@@ -233,6 +233,27 @@ fn one_round_with_late_read_ahead_does_not_make_a_verified_warm_cell_a_liar() {
     assert!(matches!(reconcile(&quiet, &context).account, Account::CacheHits { .. }));
 }
 
+/// Slices of a mapping with windows of 8 MiB: the lead of 16 MiB ends in the middle of a window.
+#[test]
+fn a_window_read_ahead_before_a_slice_is_no_cached_file() {
+    let plain = facts(1024 * MIB);
+    let mut run = totals(reads(Method::Mmap, CacheState::Cold, 65_536), 144 * MIB, Some(132 * MIB));
+    run.samples[0].resident_after = Some(0.2);
+    assert_eq!(verdict(&run, &with(&plain)), Verdict::Mislabelled, "without a lead");
+    run.samples[0].lead_bytes = 5 * 16 * MIB;
+    let found = reconcile(&run, &with(&plain));
+    assert!(matches!(found.account, Account::ReadBefore { .. }), "{found:?}");
+    assert_eq!(
+        found.sentence(),
+        "claimed 144 MiB, the device moved 132 MiB: 8.3 % had been read ahead when the slices began, which are \
+         parts of a stream"
+    );
+    assert_eq!(verdict(&run, &with(&plain)), Verdict::Ok);
+    // A window for each lead, no more.
+    run.samples[0].device_bytes = Some(103 * MIB);
+    assert_eq!(verdict(&run, &with(&plain)), Verdict::Mislabelled);
+}
+
 static FACTS_SIZE: std::sync::LazyLock<TargetFacts> = std::sync::LazyLock::new(|| facts(1024 * MIB));
 
 #[test]

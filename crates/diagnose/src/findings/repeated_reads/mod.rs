@@ -1,0 +1,112 @@
+//! The rule `repeated-reads`. Its page of the manual:
+#![doc = include_str!("page.md")]
+
+#[cfg(test)]
+mod tests;
+
+use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::profile::FileUse;
+use iowhy_core::replay::Plan;
+
+use super::facts::{Side, entering};
+use super::report::Draft;
+use super::{Facts, Repairs, Rule, loops, say};
+use crate::account::Entry;
+use crate::classify::Operation;
+use crate::repair::{Repaired, RunFacts};
+
+pub(super) const RULE: Rule = Rule {
+    id: FindingId::RepeatedReads,
+    claim: "the same bytes are read from the cache again and again",
+    manual: include_str!("page.md"),
+    judge,
+    repairs: Repairs::one(not_recorded),
+};
+
+/// From this part of the bytes on, a byte is read twice on average.
+const MOSTLY: f64 = 0.5;
+
+/// File systems of the kernel whose files have the size of a page.
+const MADE_AT_EACH_READ: [&str; 2] = ["sysfs", "configfs"];
+
+fn not_recorded(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
+    Err("what the program would keep of the bytes is not recorded".to_owned())
+}
+
+fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    let files: Vec<Again<'_>> = facts.storage_files().filter_map(Again::of).collect();
+    let read: f64 = facts.storage_files().map(|f| f.reads.bytes as f64).sum();
+    let again = files.iter().map(|f| f.again).sum::<f64>() / read.max(1.0);
+    let most = files.iter().max_by(|a, b| a.again.total_cmp(&b.again)).filter(|_| again >= MOSTLY)?;
+    // Reads of pipes and sockets repeat nothing.
+    let (_, of_files) = facts.storage_part(Side::Read)?;
+    let part = again * of_files;
+    let reading = |e: &Entry| e.busy && e.class.operation == Operation::Read;
+    let entries = part * facts.part_of_calls(Side::Read).unwrap_or(0.0);
+    let within_calls = loops::within_calls(facts);
+    let weight = |e: &Entry| match e {
+        _ if reading(e) => part,
+        _ if entering(e) => entries,
+        _ => entries * within_calls(e),
+    };
+    let cost_ns = facts.account.entries.iter().map(|e| weight(e) * e.wall_ns).sum();
+    let sum = facts.account.sum(reading);
+    let mut evidence = vec![
+        format!(
+            "`{}`: {} were read of {} there are, {} times each byte",
+            most.file.path,
+            say::bytes(most.file.reads.bytes as f64),
+            say::bytes(most.holds),
+            say::count(most.times())
+        ),
+        format!(
+            "reading takes {} of CPU time, {} of wall time; {} of the bytes were read before",
+            say::time(sum.time_ns),
+            say::percent(facts.wall_share(sum.wall_ns)),
+            say::percent(again)
+        ),
+    ];
+    if most.file.opens > 1 {
+        evidence.push(format!("it was opened {} times", say::count(most.file.opens as f64)));
+    }
+    Draft {
+        id: FindingId::RepeatedReads,
+        cost_ns,
+        removable: Some(facts.removable(weight)),
+        sentence: format!(
+            "The same bytes are read from the cache again and again: {} for {} of different ones",
+            say::bytes(read),
+            say::bytes(read * (1.0 - again))
+        ),
+        evidence,
+        advice: "Keep what was read, or what was made of it, in memory for as long as the file does not change (fstat: size and time). Of a \
+                 file that grows, remember where reading ended and go on from there. Of an archive or an index, keep the directory and read \
+                 the one record (pread). Of a database, give its own cache more memory. Where one process is started for each item, give it \
+                 all items at once. Working on the bytes again goes as well, which the bound does not include."
+            .to_owned(),
+    }
+    .finding(facts)
+}
+
+/// What was read of a file beyond what it holds.
+struct Again<'a> {
+    file: &'a FileUse,
+    holds: f64,
+    again: f64,
+}
+
+impl<'a> Again<'a> {
+    /// `None` where nothing was certainly read twice. A file that was cut off later held more than its size now: what the marks show as
+    /// distinct counts as well. Files that the kernel makes at each read have no size, or that of a page whatever they hold.
+    fn of(file: &'a FileUse) -> Option<Again<'a>> {
+        let size = file.size_bytes.filter(|size| *size > 0)?;
+        let holds = size.max(file.reads.distinct_bytes) as f64;
+        let again = file.reads.bytes as f64 - holds;
+        let made = file.file_system.as_deref().is_some_and(|name| MADE_AT_EACH_READ.contains(&name));
+        (again > 0.0 && !made).then_some(Again { file, holds, again })
+    }
+
+    fn times(&self) -> f64 {
+        self.file.reads.bytes as f64 / self.holds
+    }
+}
