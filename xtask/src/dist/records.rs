@@ -200,6 +200,21 @@ mod tests {
         }
     }
 
+    /// A key that is a word of the language would make the whole module unreadable for Python.
+    #[test]
+    fn no_key_is_a_word_of_python() {
+        const WORDS: &str = "and as assert async await break class continue def del elif else except finally for from global if import in \
+                             is lambda nonlocal not or pass raise return try while with yield None True False";
+        let text = module();
+        let keys: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("    ")?.split_once(": ").map(|(key, _)| key))
+            .collect();
+        let bad: Vec<&&str> =
+            keys.iter().filter(|key| WORDS.split_whitespace().any(|word| word == **key)).collect();
+        assert!(keys.len() > 500 && bad.is_empty(), "{bad:?} of {}", keys.len());
+    }
+
     #[test]
     fn the_forms_of_an_object_are_one_class_and_words_beside_it_stay() {
         let parts = Parts(BTreeMap::from([(

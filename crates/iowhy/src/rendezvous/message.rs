@@ -14,7 +14,7 @@ pub(super) struct Member {
     pub(super) plan: String,
 }
 
-/// Content of [`files::RUN`] and of requests to be let in.
+/// Content of [`super::files::RUN`] and of requests to be let in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) member: Member,

@@ -179,9 +179,9 @@ fn grown(growth: &Growth) -> String {
     let factor = growth.factor.as_ref().map_or_else(|| "-".to_owned(), units::factor);
     format!(
         "from {} to {} throughput grows by the factor {factor} (in proportion: {:.1})",
-        growth.from,
-        plural(growth.to, "rank", "ranks"),
-        growth.to as f64 / growth.from as f64
+        growth.fewer,
+        plural(growth.more, "rank", "ranks"),
+        growth.more as f64 / growth.fewer as f64
     )
 }
 

@@ -37,10 +37,10 @@ impl ScaleVerdict {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "GrowthOfRanks")]
 pub struct Growth {
-    /// Fewer ranks.
-    pub from: u64,
-    /// More ranks.
-    pub to: u64,
+    /// The smaller number of ranks.
+    pub fewer: u64,
+    /// The greater.
+    pub more: u64,
     /// Throughput of more over that of fewer in the same round: median over rounds.
     pub factor: Option<Estimate>,
     /// Share of the growth in proportion to the ranks: 1 where each rank reaches what it did before, 0 where nothing is added.
@@ -103,7 +103,7 @@ fn growth(fewer: &Step, more: &Step, seed: u64) -> Growth {
         high: part(factor.high),
         ..factor
     });
-    Growth { from: fewer.ranks, to: more.ranks, factor, efficiency }
+    Growth { fewer: fewer.ranks, more: more.ranks, factor, efficiency }
 }
 
 fn judge(last: Option<&Growth>, waits: Option<Estimate>) -> (ScaleVerdict, ScaleReason) {

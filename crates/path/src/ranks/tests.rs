@@ -138,7 +138,7 @@ fn the_limit_is_the_server_the_clients_or_undecided_with_a_reason() {
     }
     let grown = scale(0.9, grows);
     let last = grown.growth[1];
-    assert_eq!((last.from, last.to, last.factor.unwrap().value), (2, 4, 2.0));
+    assert_eq!((last.fewer, last.more, last.factor.unwrap().value), (2, 4, 2.0));
     assert_eq!((last.efficiency.unwrap().value, grown.growth.len()), (1.0, 2));
     assert_eq!(Scale::new(&[step(4, 0.9, |_, _| 1)], 1).reason, OneStep);
     let short = [1, 2].map(|ranks| Step::new(ranks, (0..ranks).map(|rank| slice(rank, 0, 1 << 20, 0.9)), 1));
