@@ -1,9 +1,9 @@
-"""Counts the errors in a log that grows: poll_log.py LOG POLLS whole|news."""
+"""Shows the last line of a log that grows: poll_log.py LOG POLLS whole|news."""
 import sys
 
 path, polls, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 line = b"2026-11-26 12:00:00 INFO request served in 12 ms, 2048 bytes sent to 192.0.2.7\n"
-errors = position = 0
+seen = position = 0
 with open(path, "ab") as log:
     log.write(line * 200_000)
     for poll in range(polls):
@@ -12,9 +12,8 @@ with open(path, "ab") as log:
         with open(path, "rb") as reader:
             if mode == "news":
                 reader.seek(position)
-            else:
-                errors = 0
             while block := reader.read(1 << 18):
-                errors += block.count(b"ERROR")
-                position += len(block)
-print(errors)
+                last = block
+            position = reader.tell()
+        seen += last.rstrip().rpartition(b"\n")[2].count(b"ERROR")
+print(seen)

@@ -123,16 +123,24 @@ fn slowest(record: &MeasuredRanksRecord, step: &Step) -> Option<String> {
         more => format!("; {} also slow", plural(more as u64, "rank is", "ranks are")),
     };
     Some(format!(
-        "Rank {rank} on {} is the slowest: {} times the throughput of the others, slowest in {rounds_slowest} of {} rounds{more}",
-        host(record, *rank),
+        "Rank {rank}{} is the slowest: {} times the throughput of the others, slowest in {rounds_slowest} of {} rounds{more}",
+        on_host(record, *rank),
         units::factor(of_others),
         of_others.n
     ))
 }
 
+/// Its name; empty where it has none.
 fn host(record: &MeasuredRanksRecord, rank: u64) -> String {
     let member = record.ranks.iter().find(|member| member.rank == rank);
     member.map_or_else(String::new, |member| visible(&member.host).into_owned())
+}
+
+/// ` on node07`
+fn on_host(record: &MeasuredRanksRecord, rank: u64) -> String {
+    Some(host(record, rank))
+        .filter(|host| !host.is_empty())
+        .map_or_else(String::new, |host| format!(" on {host}"))
 }
 
 /// Why a verdict was given.

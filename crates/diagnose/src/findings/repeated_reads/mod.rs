@@ -66,6 +66,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(again)
         ),
     ];
+    let own = facts.wall_share(facts.account.sum(|e| e.busy && e.class.operation == Operation::User).wall_ns);
+    evidence.push(format!(
+        "the program's own code takes {} of wall time: what of it works on the same bytes again is not seen",
+        say::percent(own)
+    ));
     if most.file.opens > 1 {
         evidence.push(format!("it was opened {} times", say::count(most.file.opens as f64)));
     }
@@ -82,7 +87,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         advice: "Keep what was read, or what was made of it, in memory for as long as the file does not change (fstat: size and time). Of a \
                  file that grows, remember where reading ended and go on from there. Of an archive or an index, keep the directory and read \
                  the one record (pread). Of a database, give its own cache more memory. Where one process is started for each item, give it \
-                 all items at once. Working on the bytes again goes as well, which the bound does not include."
+                 all items at once."
             .to_owned(),
     }
     .finding(facts)
