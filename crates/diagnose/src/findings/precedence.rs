@@ -81,6 +81,12 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::FileLock, F::QueueDepthOne),
 ];
 
+/// The first makes the second needless, which may be the easier repair: both stand, in this order.
+const BEFORE: &[(FindingId, FindingId)] = &[
+    // Bytes that need not be read need not be copied, mapped or not.
+    (F::RepeatedReads, F::CopyBound),
+];
+
 /// What the first saves, or costs where no gain is known, must be at least this part of what the second does.
 const MIN_PART: f64 = 0.5;
 /// Where the first cause takes less than a fifth of the wall time, what the program mostly does is reported first.
@@ -109,6 +115,15 @@ pub(super) fn rank(findings: &mut Vec<Finding>, at_device: f64) {
     let others = findings.iter().position(|f| f.id == FindingId::NoisyNeighbour);
     let others = others.map(|at| findings.remove(at));
     findings.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| b.share.total_cmp(&a.share)));
+    let at = |findings: &[Finding], id| findings.iter().position(|f| f.id == id);
+    for (first, second) in BEFORE {
+        if let (Some(from), Some(to)) = (at(findings, *first), at(findings, *second))
+            && from > to
+            && weight(&findings[from]) >= MIN_PART * weight(&findings[to])
+        {
+            findings[to..=from].rotate_right(1);
+        }
+    }
     if let Some(others) = others {
         let mostly_theirs = findings.first().is_none_or(|f| others.share > f.share - at_device);
         let at = findings.iter().position(|f| f.share < others.share).unwrap_or(findings.len());
@@ -138,7 +153,30 @@ pub(super) fn weight(f: &Finding) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::finding::Gain;
+
     use super::*;
+
+    fn gain(predicted: f64) -> Gain {
+        Gain { predicted, low: predicted, high: predicted, open_above: false }
+    }
+
+    fn finding(id: FindingId, share: f64) -> Finding {
+        Finding {
+            id,
+            share,
+            sentence: String::new(),
+            evidence: vec![],
+            advice: String::new(),
+            gain: None,
+            gain_rest_unchanged: None,
+            in_program: None,
+            prediction: None,
+            not_calibrated: None,
+            replies: None,
+            undecided: false,
+        }
+    }
 
     #[test]
     fn no_two_findings_explain_each_other() {
@@ -154,28 +192,11 @@ mod tests {
 
     #[test]
     fn others_come_after_a_greater_cause_whose_gain_is_not_known() {
-        let finding = |id, share, gain: Option<f64>| Finding {
-            id,
-            share,
-            sentence: String::new(),
-            evidence: vec![],
-            advice: String::new(),
-            gain: gain.map(|g| iowhy_core::finding::Gain {
-                predicted: g,
-                low: g,
-                high: g,
-                open_above: false,
-            }),
-            gain_rest_unchanged: None,
-            in_program: None,
-            prediction: None,
-            not_calibrated: None,
-            replies: None,
-            undecided: false,
-        };
-        let first = |share, theirs, at_device, gain| {
-            let mut both =
-                vec![finding(F::NoisyNeighbour, theirs, Some(1.1)), finding(F::SyncPerWrite, share, gain)];
+        let first = |share, theirs, at_device, gain: Option<f64>| {
+            let mut both = vec![
+                Finding { gain: Some(self::gain(1.1)), ..finding(F::NoisyNeighbour, theirs) },
+                Finding { gain: gain.map(self::gain), ..finding(F::SyncPerWrite, share) },
+            ];
             rank(&mut both, at_device);
             both[0].id
         };
@@ -187,21 +208,19 @@ mod tests {
     }
 
     #[test]
-    fn a_small_cause_does_not_hide_a_large_one() {
-        let finding = |id, share| Finding {
-            id,
-            share,
-            sentence: String::new(),
-            evidence: vec![],
-            advice: String::new(),
-            gain: None,
-            gain_rest_unchanged: None,
-            in_program: None,
-            prediction: None,
-            not_calibrated: None,
-            replies: None,
-            undecided: false,
+    fn bytes_that_need_not_be_read_come_before_their_copies() {
+        let order = |again: f64| {
+            let copied = Finding { gain: Some(gain(44.0)), ..finding(F::CopyBound, 0.9) };
+            let mut all = vec![finding(F::RepeatedReads, again), copied, finding(F::FreshBuffers, 0.95)];
+            rank(&mut all, 0.0);
+            all.iter().map(|f| f.id).collect::<Vec<_>>()
         };
+        assert_eq!(order(0.88), [F::RepeatedReads, F::CopyBound, F::FreshBuffers]);
+        assert_eq!(order(0.3), [F::CopyBound, F::FreshBuffers, F::RepeatedReads]);
+    }
+
+    #[test]
+    fn a_small_cause_does_not_hide_a_large_one() {
         let both = vec![finding(F::SyncPerWrite, 0.06), finding(F::DirtyThrottle, 0.8)];
         assert_eq!(unexplained(both).len(), 2);
         let hidden = vec![finding(F::SyncPerWrite, 0.6), finding(F::DirtyThrottle, 0.8)];
