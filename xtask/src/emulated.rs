@@ -71,6 +71,7 @@ fn trace_text() -> String {
 /// Runs both with the same words. How many outputs were the same.
 fn compare(here: &Path, emulated: &Path, trace: &Path) -> Result<usize, String> {
     let trace = trace.display().to_string();
+    let kinds: Vec<String> = Kind::value_variants().iter().map(|kind| kind.id()).collect();
     let mut commands: Vec<Vec<&str>> = vec![
         vec!["--version"],
         vec!["--help"],
@@ -88,7 +89,7 @@ fn compare(here: &Path, emulated: &Path, trace: &Path) -> Result<usize, String> 
             "readers=8,requests=500,bytes=4k,size=64m,pattern=random",
         ],
     ];
-    commands.extend(Kind::value_variants().iter().map(|kind| vec!["schema", kind.id()]));
+    commands.extend(kinds.iter().map(|kind| vec!["schema", kind]));
     for words in &commands {
         let [mine, other] = [here, emulated].map(|program| {
             let ran = crate::iowhy(program).args(words).env("COLUMNS", "100").stdin(Stdio::null()).output();
