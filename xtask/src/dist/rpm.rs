@@ -194,9 +194,7 @@ fn header_of_digests(digests: &[(u32, Value)]) -> Vec<u8> {
 /// A header: its index, and the values in the same order. The tag `region` comes first and says that all of it is as it was built.
 fn header(region: u32, tags: &[(u32, Value)]) -> Vec<u8> {
     let entry = |tag: u32, kind: u32, offset: i32, count: usize| {
-        let mut bytes = Vec::with_capacity(ENTRY);
-        [tag, kind, offset.cast_unsigned(), count as u32].map(|word| bytes.extend(word.to_be_bytes()));
-        bytes
+        [tag, kind, offset.cast_unsigned(), count as u32].map(u32::to_be_bytes).concat()
     };
     const BINARY: u32 = 7;
     let (mut index, mut store) = (Vec::new(), Vec::new());
