@@ -79,7 +79,7 @@ fn compare(here: &Path, emulated: &Path, trace: &Path) -> Result<usize, String> 
         vec!["explain"],
         vec!["explain", "sync-per-write"],
         vec!["mrc", &trace, "--objects", "--policy", "lru,fifo,arc,s3-fifo,belady"],
-        vec!["trace", &trace],
+        vec!["trace", "stat", &trace],
         vec!["sim", "--machine", "netbsd-1999", "--workload", "readers=4,requests=500,bytes=8k,size=64m"],
         vec![
             "sim",
