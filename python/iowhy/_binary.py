@@ -25,7 +25,7 @@ def binary() -> str:
             return found
     raise Error(
         f"there is no program `iowhy`: `{carried}` cannot be executed, and PATH has none. "
-        "Install the wheel for this machine's architecture, or the Debian package; both come from `cargo xtask dist`"
+        "Install the wheel for this machine's architecture, or the Debian or RPM package; they come from `cargo xtask dist`"
     )
 
 

@@ -1,22 +1,27 @@
-//! `cargo xtask dist`: what is given to people. The static binary, manual pages and shell completions made from the command
-//! line's own definition; a Debian package and an archive of them, a Python wheel, and the digests of these files. All under
-//! target/dist, and with `--prefix DIR` installed there.
+//! `cargo xtask dist`: what is given to people. For each architecture the static binary, manual pages and shell completions made
+//! from the command line's own definition; a Debian package, an RPM package and an archive of them, a Python wheel; and the digests
+//! of these files. All under target/dist, and with `--prefix DIR` installed there.
 //!
 //! The packages are written here, byte by byte the same from the same source. No packaging tool is needed.
 
 mod records;
+mod rpm;
 pub(crate) mod wheel;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use clap::CommandFactory;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
-use crate::static_target;
+use crate::static_target::{self, Arch};
+
+const SUMMARY: &str = "Where the time goes between a program's read or write and the disk";
+const DESCRIPTION: &str = "Measures the I/O path, splits the time over its layers, says what limits it\n\
+                           and what would help. One static binary.";
 
 /// A file of the package: path below the prefix, contents, whether it is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,17 +31,22 @@ struct Item {
     executable: bool,
 }
 
+/// What is asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    archs: Vec<Arch>,
+    prefix: Option<PathBuf>,
+}
+
+const USAGE: &str = "usage: cargo xtask dist [--arch x86_64|aarch64]... [--prefix DIR]; only one architecture is installed below DIR";
+
 /// Makes everything and says where it is.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
-    let prefix = match arguments {
-        [] => None,
-        ["--prefix", prefix] => Some(PathBuf::from(prefix)),
-        _ => {
-            eprintln!("error: `dist` takes nothing, or `--prefix DIR` to install below");
-            return ExitCode::from(2);
-        }
+    let Some(options) = parse(arguments) else {
+        eprintln!("error: {USAGE}");
+        return ExitCode::from(2);
     };
-    match make(root, prefix.as_deref()) {
+    match make(root, &options.archs, options.prefix.as_deref()) {
         Ok(lines) => {
             println!("{}", lines.join("\n"));
             ExitCode::SUCCESS
@@ -48,72 +58,89 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// Makes everything. Lines that say where it is.
-pub(crate) fn make(root: &Path, prefix: Option<&Path>) -> Result<Vec<String>, String> {
-    let binary = static_binary(root)?;
-    let failed = |error: io::Error| format!("cannot write the distribution: {error}");
-    let wheel = wheel::wheel(root, binary.clone()).map_err(failed)?;
-    let mut items = vec![Item { path: "bin/iowhy".to_owned(), bytes: binary, executable: true }];
-    items.extend(generated().map_err(failed)?);
-    for name in ["LICENSE-MIT", "LICENSE-APACHE", "README.md"] {
-        let bytes = std::fs::read(root.join(name)).map_err(|error| format!("cannot read {name}: {error}"))?;
-        items.push(Item { path: format!("share/doc/iowhy/{name}"), bytes, executable: false });
+/// `None`: an option that is none, a value that is none, or two architectures for one place.
+fn parse(arguments: &[&str]) -> Option<Options> {
+    let mut options = Options::default();
+    let mut left = arguments.iter();
+    while let Some(option) = left.next() {
+        let value = left.next()?;
+        match *option {
+            "--arch" => options.archs.push(Arch::parse(value)?),
+            "--prefix" => options.prefix = Some(value.into()),
+            _ => return None,
+        }
     }
-    let target = crate::target(root);
-    let folder = target.join("dist");
+    (options.archs.len() < 2 || options.prefix.is_none()).then_some(options)
+}
+
+/// Makes everything for these architectures, or for this machine's where none is named. Lines that say where it is.
+pub(crate) fn make(root: &Path, archs: &[Arch], prefix: Option<&Path>) -> Result<Vec<String>, String> {
+    let archs = if archs.is_empty() { vec![Arch::here()?] } else { archs.to_vec() };
+    let failed = |error: io::Error| format!("cannot write the distribution: {error}");
+    let common = common(root).map_err(failed)?;
+    let folder = folder(root);
     if folder.exists() {
         std::fs::remove_dir_all(&folder).map_err(failed)?;
     }
-    install(&items, &folder.join("usr")).map_err(failed)?;
-    let files = [
-        (format!("iowhy_{}_amd64.deb", version()), deb(&items).map_err(failed)?),
-        (format!("iowhy-{}-x86_64-linux.tar.gz", version()), archive(&items).map_err(failed)?),
-        (wheel::name(), wheel),
-    ];
     let mut digests = String::new();
-    for (name, bytes) in &files {
-        std::fs::write(folder.join(name), bytes).map_err(failed)?;
-        digests.push_str(&format!("{:x}  {name}\n", Sha256::digest(bytes)));
+    let mut lines = Vec::new();
+    for arch in archs {
+        let binary = static_target::release(root, arch)?;
+        let mut items = vec![Item { path: "bin/iowhy".to_owned(), bytes: binary.clone(), executable: true }];
+        items.extend(common.iter().cloned());
+        let place = folder.join(arch.debian());
+        install(&items, &place.join("usr")).map_err(failed)?;
+        let pages = items.iter().filter(|item| item.path.contains("/man1/")).count();
+        lines.push(format!("binary       {}", place.join("usr/bin/iowhy").display()));
+        lines.push(format!("manual       {pages} pages under {}", place.join("usr/share/man").display()));
+        for (name, bytes) in packages(root, &items, binary, arch).map_err(failed)? {
+            std::fs::write(folder.join(&name), &bytes).map_err(failed)?;
+            digests.push_str(&format!("{:x}  {name}\n", Sha256::digest(&bytes)));
+            lines.push(format!("package      {}", folder.join(name).display()));
+        }
+        if let Some(prefix) = prefix {
+            install(&items, prefix)
+                .map_err(|error| format!("cannot install below {}: {error}", prefix.display()))?;
+            lines.push(format!("installed    {} files below {}", items.len(), prefix.display()));
+        }
     }
     std::fs::write(folder.join("SHA256SUMS"), digests).map_err(failed)?;
-    let mut lines = vec![
-        format!("binary       {}", folder.join("usr/bin/iowhy").display()),
-        format!(
-            "manual       {} pages under {}",
-            items.iter().filter(|i| i.path.contains("/man1/")).count(),
-            folder.join("usr/share/man").display()
-        ),
-        "completions  bash, zsh, fish".to_owned(),
-    ];
-    lines.extend(files.iter().map(|(name, _)| format!("package      {}", folder.join(name).display())));
     lines.push(format!("digests      {}", folder.join("SHA256SUMS").display()));
-    if let Some(prefix) = prefix {
-        install(&items, prefix)
-            .map_err(|error| format!("cannot install below {}: {error}", prefix.display()))?;
-        lines.push(format!("installed    {} files below {}", items.len(), prefix.display()));
-    }
     Ok(lines)
+}
+
+/// Where everything is.
+pub(crate) fn folder(root: &Path) -> PathBuf {
+    crate::target(root).join("dist")
+}
+
+/// The binary of an architecture, once it is made.
+pub(crate) fn binary(root: &Path, arch: Arch) -> PathBuf {
+    folder(root).join(arch.debian()).join("usr/bin/iowhy")
+}
+
+/// What is the same on each architecture.
+fn common(root: &Path) -> io::Result<Vec<Item>> {
+    let mut items = generated()?;
+    for name in ["LICENSE-MIT", "LICENSE-APACHE", "README.md"] {
+        let bytes = std::fs::read(root.join(name))?;
+        items.push(Item { path: format!("share/doc/iowhy/{name}"), bytes, executable: false });
+    }
+    Ok(items)
+}
+
+/// Packages by the names of their files.
+fn packages(root: &Path, items: &[Item], binary: Vec<u8>, arch: Arch) -> io::Result<Vec<(String, Vec<u8>)>> {
+    Ok(vec![
+        (format!("iowhy_{}_{}.deb", version(), arch.debian()), deb(items, arch)?),
+        (rpm::name(arch), rpm::rpm(items, arch)?),
+        (format!("iowhy-{}-{}-linux.tar.gz", version(), arch.name()), archive(items)?),
+        (wheel::name(arch), wheel::wheel(root, binary, arch)?),
+    ])
 }
 
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
-}
-
-/// Builds what needs no C library, optimised and without symbols.
-fn static_binary(root: &Path) -> Result<Vec<u8>, String> {
-    static_target::ensure(root)?;
-    let built = Command::new("cargo")
-        .args(["build", "--release", "--package", "iowhy", "--target", static_target::TARGET])
-        .args(["--config", "profile.release.strip=true", "--config", "profile.release.debug=0"])
-        .current_dir(root)
-        .status()
-        .map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !built.success() {
-        return Err("the static binary does not build".to_owned());
-    }
-    let target = crate::target(root);
-    let path = target.join(static_target::TARGET).join("release/iowhy");
-    std::fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 /// Manual pages and completions.
@@ -167,14 +194,14 @@ fn install(items: &[Item], prefix: &Path) -> io::Result<()> {
 }
 
 /// The Debian package, as of deb(5).
-fn deb(items: &[Item]) -> io::Result<Vec<u8>> {
+fn deb(items: &[Item], arch: Arch) -> io::Result<Vec<u8>> {
     let kib: u64 = items.iter().map(|item| item.bytes.len() as u64).sum::<u64>().div_ceil(1024);
     let control = format!(
-        "Package: iowhy\nVersion: {}\nArchitecture: amd64\nMaintainer: The developers of iowhy <iowhy@localhost>\n\
-         Installed-Size: {kib}\nSection: utils\nPriority: optional\n\
-         Description: where the time goes between a program's read or write and the disk\n \
-         Measures the I/O path, splits the time over its layers, says what limits it\n and what would help. One static binary.\n",
-        version()
+        "Package: iowhy\nVersion: {}\nArchitecture: {}\nMaintainer: The developers of iowhy <iowhy@localhost>\n\
+         Installed-Size: {kib}\nSection: utils\nPriority: optional\nDescription: {SUMMARY}\n {}\n",
+        version(),
+        arch.debian(),
+        DESCRIPTION.replace('\n', "\n ")
     );
     let control = Item { path: "control".to_owned(), bytes: control.into_bytes(), executable: false };
     let data: Vec<Item> =
@@ -235,6 +262,8 @@ fn tar(items: &[Item]) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -254,14 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn one_architecture_at_most_is_installed() {
+        let both = ["--arch", "x86_64", "--arch", "aarch64"];
+        assert_eq!(parse(&both).unwrap().archs, [Arch::X86_64, Arch::Aarch64]);
+        assert_eq!(parse(&["--prefix", "/p"]).unwrap().prefix, Some("/p".into()));
+        for bad in
+            [&["--arch"][..], &["--arch", "sparc"], &["--to", "x"], &[&both[..], &["--prefix", "p"]].concat()]
+        {
+            assert!(parse(bad).is_none(), "{bad:?}");
+        }
+    }
+
+    #[test]
     fn debian_reads_the_package_back() {
         let item =
             |path: &str, executable| Item { path: path.to_owned(), bytes: b"odd".to_vec(), executable };
-        let package = deb(&[item("bin/iowhy", true), item("share/doc/iowhy/README.md", false)]).unwrap();
-        assert_eq!(
-            package,
-            deb(&[item("bin/iowhy", true), item("share/doc/iowhy/README.md", false)]).unwrap()
-        );
+        let items = [item("bin/iowhy", true), item("share/doc/iowhy/README.md", false)];
+        let package = deb(&items, Arch::Aarch64).unwrap();
+        assert_eq!(package, deb(&items, Arch::Aarch64).unwrap());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.deb");
         std::fs::write(&path, &package).unwrap();
@@ -279,5 +318,6 @@ mod tests {
             text.contains("Package: iowhy") && text.contains(&format!("Version: {}", version())),
             "{text}"
         );
+        assert!(text.contains("Architecture: arm64"), "{text}");
     }
 }

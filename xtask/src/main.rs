@@ -5,8 +5,10 @@ mod bench_findings;
 mod bench_servers;
 mod browser;
 mod capture;
+mod cpio;
 mod dist;
 mod docs;
+mod emulated;
 mod hostile;
 mod lab;
 mod nightly;
@@ -43,9 +45,10 @@ usage: cargo xtask <command>
            generates the table of kernel functions by source file, and its page, from what is committed; from packages of
            Debian's kernels with debug information where they are named, oldest first; `--check` compares
   browser  reports in a real browser alone; pictures of them are kept under target/report-pages
-  dist [--prefix DIR]
-           the static binary, manual pages, shell completions, a Debian package, an archive, a Python wheel and their digests,
-           under target/dist; with --prefix installed below DIR too
+  dist [--arch x86_64|aarch64]... [--prefix DIR]
+           the static binary, manual pages, shell completions, Debian and RPM packages, an archive, a Python wheel and their
+           digests, under target/dist, for this machine's architecture or those named; with --prefix installed below DIR too
+  emulate  the packaged binary for aarch64 under qemu-user: what it computes is what the one for x86-64 does
   python [--notebook]
            the Python package in a fresh environment; with --notebook the wheel of `dist`, in a notebook (needs the registry)
   hostile [--time SECONDS] [--seed N]
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         ["capture", rest @ ..] => capture::run(&root(), rest),
         ["tidy"] => tidy::report(&root()),
         ["bench", rest @ ..] => bench::run(&root(), rest),
+        ["emulate"] => speeds::emulate(&root()),
         ["dist", rest @ ..] => dist::run(&root(), rest),
         ["lab", rest @ ..] => lab::run(&root(), rest),
         ["hostile", rest @ ..] => hostile::run(&root(), rest),

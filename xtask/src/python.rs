@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::static_target::Arch;
 use crate::steps::{self, Ending};
 use crate::{dist, programs};
 
@@ -51,9 +52,10 @@ pub(crate) fn check(root: &Path, notebook: bool) -> Ending {
 
 /// The path of the wheel to test.
 fn wheel(root: &Path, folder: &Path, of_dist: bool) -> Result<String, String> {
+    let arch = Arch::here()?;
     if of_dist {
-        dist::make(root, None)?;
-        return Ok(crate::target(root).join("dist").join(dist::wheel::name()).display().to_string());
+        dist::make(root, &[arch], None)?;
+        return Ok(dist::folder(root).join(dist::wheel::name(arch)).display().to_string());
     }
     if !programs::build_binary(root) {
         return Err("iowhy does not build".to_owned());
@@ -61,7 +63,7 @@ fn wheel(root: &Path, folder: &Path, of_dist: bool) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("cannot make the wheel: {error}");
     let binary = std::fs::read(programs::binary(root)).map_err(failed)?;
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let path = folder.join(dist::wheel::name());
-    std::fs::write(&path, dist::wheel::wheel(root, binary).map_err(failed)?).map_err(failed)?;
+    let path = folder.join(dist::wheel::name(arch));
+    std::fs::write(&path, dist::wheel::wheel(root, binary, arch).map_err(failed)?).map_err(failed)?;
     Ok(path.display().to_string())
 }

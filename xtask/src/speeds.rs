@@ -8,10 +8,13 @@ use std::time::Duration;
 use crate::programs::{self, Kind, Program};
 use crate::steps::{self, Ending, Run, Step, cargo, step};
 use crate::unprivileged::{self, END_TO_END, Which};
-use crate::{browser, docs, lab, nightly, observer, static_target, symbols, tidy};
+use crate::{browser, docs, emulated, lab, nightly, observer, static_target, symbols, tidy};
 
 const CHECK_AIM: Duration = Duration::from_secs(4 * 60);
+const EMULATED_AIM: Duration = Duration::from_secs(10 * 60);
 const TEST_AIM: Duration = Duration::from_secs(12 * 60);
+
+const EMULATED: &str = "other architecture";
 
 /// Live runs of the labelled programs, which take minutes and depend on the machine.
 const LIVE: [&str; 2] = ["iowhy findings", "iowhy prove_traps"];
@@ -74,6 +77,7 @@ pub(crate) fn nightly(root: &Path, arguments: &[&str]) -> ExitCode {
         step("doc tests", |run| cargo(run, &["test", "--quiet", "--doc", "--workspace"])),
         step("static build", static_build),
         step("packages and notebook", |run| steps::own(run, &["python", "--notebook"])),
+        step(EMULATED, emulated::check),
         step("browser", |run| browser::check(&run.root)),
         step("whole lab", |run| lab::lab(&run.root, &[], false)),
         step("bench-findings", |run| steps::own(run, &["bench-findings", "--rounds", "3"])),
@@ -85,6 +89,11 @@ pub(crate) fn nightly(root: &Path, arguments: &[&str]) -> ExitCode {
         step("property tests", move |run| nightly::property_tests(run, night)),
     ];
     steps::run(root, night.limit, &steps)
+}
+
+/// One step of `nightly` alone.
+pub(crate) fn emulate(root: &Path) -> ExitCode {
+    steps::run(root, EMULATED_AIM, &[step(EMULATED, emulated::check)])
 }
 
 fn is_live(program: &Program) -> bool {
@@ -114,7 +123,7 @@ fn rustdoc(run: &mut Run) -> Ending {
 /// The binary must also link statically, so that it runs in a guest or a container without a C library; its screens are those
 /// of the other build.
 fn static_build(run: &mut Run) -> Ending {
-    if let Err(why) = static_target::ensure(&run.root) {
+    if let Err(why) = static_target::ensure(&run.root, static_target::TARGET) {
         return Ending::Skipped(why);
     }
     match steps::command(&mut static_target::build(&run.root)) {

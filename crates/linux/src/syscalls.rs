@@ -37,7 +37,7 @@ fn older(number: i64) -> Option<&'static str> {
 
 #[cfg(target_arch = "aarch64")]
 fn older(number: i64) -> Option<&'static str> {
-    common(number)
+    common(number).or_else(|| aarch64(number))
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -130,6 +130,12 @@ names! {
     SYS_timerfd_settime, SYS_times, SYS_tkill, SYS_truncate, SYS_umask, SYS_umount2, SYS_uname,
     SYS_unlinkat, SYS_unshare, SYS_userfaultfd, SYS_utimensat, SYS_vhangup, SYS_vmsplice, SYS_wait4,
     SYS_waitid, SYS_write, SYS_writev
+}
+
+#[cfg(target_arch = "aarch64")]
+names! {
+    aarch64:
+    SYS_getrlimit, SYS_renameat, SYS_setrlimit, SYS_sync_file_range
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1060,11 +1060,12 @@ int on_exit(u64 *context)
 		return 0;
 	struct call call = { .regs = context[0], .registers = held, .here = here };
 	probe_read_kernel(held, REGISTERS * sizeof(u64), (void *)(call.regs + here->registers));
-	u64 wanted = argument(&call, here->number);
+	/* 32 bits: on ARM the upper half of the word is another field, or none. */
+	u32 wanted = argument(&call, here->number);
 	s64 value = context[1];
 	/* The return from a signal handler gives back the registers of what was interrupted, and does not fail. A program that
 	 * asks for call -1 is told that there is none. */
-	if (wanted == ~0ULL && value != -NO_CALL) {
+	if (wanted == ~0u && value != -NO_CALL) {
 		wanted = here->sigreturn;
 		value = 0;
 	}

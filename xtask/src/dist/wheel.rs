@@ -8,10 +8,11 @@ use sha2::{Digest, Sha256};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use super::{Item, records, version};
+use crate::static_target::Arch;
 
 /// Systems that the binary runs on. It needs no C library, so that glibc (manylinux) and musl are both right; `manylinux2014`
 /// is for installers that do not know PEP 600.
-const PLATFORMS: [&str; 3] = ["manylinux2014_x86_64", "manylinux_2_17_x86_64", "musllinux_1_1_x86_64"];
+const SYSTEMS: [&str; 3] = ["manylinux2014", "manylinux_2_17", "musllinux_1_1"];
 
 /// Python versions below 3.9 lack annotations such as `dict[str, int]`.
 const METADATA: &str = "\
@@ -23,12 +24,16 @@ Requires-Dist: pandas; extra == \"pandas\"
 ";
 
 /// The wheel's file name.
-pub(crate) fn name() -> String {
-    format!("iowhy-{}-py3-none-{}.whl", version(), PLATFORMS.join("."))
+pub(crate) fn name(arch: Arch) -> String {
+    format!("iowhy-{}-py3-none-{}.whl", version(), platforms(arch).join("."))
+}
+
+fn platforms(arch: Arch) -> [String; 3] {
+    SYSTEMS.map(|system| format!("{system}_{}", arch.name()))
 }
 
 /// The wheel, around a binary.
-pub(crate) fn wheel(root: &Path, binary: Vec<u8>) -> io::Result<Vec<u8>> {
+pub(crate) fn wheel(root: &Path, binary: Vec<u8>, arch: Arch) -> io::Result<Vec<u8>> {
     let information = format!("iowhy-{}.dist-info", version());
     let file = |path: String, bytes: Vec<u8>| Item { path, bytes, executable: false };
     let mut items = vec![
@@ -44,7 +49,7 @@ pub(crate) fn wheel(root: &Path, binary: Vec<u8>) -> io::Result<Vec<u8>> {
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         items.push(file(format!("{information}/{name}"), std::fs::read(root.join(name))?));
     }
-    let tags: String = PLATFORMS.iter().map(|platform| format!("Tag: py3-none-{platform}\n")).collect();
+    let tags: String = platforms(arch).iter().map(|platform| format!("Tag: py3-none-{platform}\n")).collect();
     for (name, text) in [
         ("METADATA", format!("Metadata-Version: 2.1\nName: iowhy\nVersion: {}\n{METADATA}", version())),
         ("WHEEL", format!("Wheel-Version: 1.0\nGenerator: iowhy\nRoot-Is-Purelib: false\n{tags}")),
@@ -101,6 +106,8 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
@@ -122,10 +129,15 @@ mod tests {
     #[test]
     fn the_same_source_makes_the_same_wheel() {
         let root = crate::root();
-        let made = wheel(&root, b"binary".to_vec()).unwrap();
-        assert_eq!(made, wheel(&root, b"binary".to_vec()).unwrap());
+        let made = wheel(&root, b"binary".to_vec(), Arch::Aarch64).unwrap();
+        assert_eq!(made, wheel(&root, b"binary".to_vec(), Arch::Aarch64).unwrap());
         let mut archive = zip::ZipArchive::new(Cursor::new(made)).unwrap();
         let binary = archive.by_name("iowhy/bin/iowhy").unwrap();
         assert_eq!((binary.unix_mode().unwrap() & 0o777, binary.size()), (0o755, 6));
+        drop(binary);
+        let mut tags = archive.by_name(&format!("iowhy-{}.dist-info/WHEEL", version())).unwrap();
+        let mut text = String::new();
+        tags.read_to_string(&mut text).unwrap();
+        assert!(text.contains("Tag: py3-none-manylinux_2_17_aarch64\n") && !text.contains("x86"), "{text}");
     }
 }

@@ -7,9 +7,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::boot::{Boot, Making};
-use super::cpio::Archive;
 use super::modules::Modules;
 use super::{lean_elf, packages, tool};
+use crate::cpio::Archive;
 
 const FOLDERS: [&str; 8] = ["dev", "proc", "sys", "tmp", "mnt", "bin", "m", "images"];
 const MAKING_LIMIT: Duration = Duration::from_secs(30);

@@ -8,7 +8,6 @@ mod answers;
 mod apt;
 mod boot;
 mod check;
-mod cpio;
 mod host;
 mod initramfs;
 mod kernel;
@@ -57,7 +56,7 @@ pub(crate) fn lab(root: &Path, filters: &[&str], again: bool) -> Ending {
         let names: Vec<&str> = phase::ALL.iter().map(|phase| phase.name).collect();
         return Ending::Failed(format!("no phase is called so; there are {}, {HOST}", names.join(", ")));
     }
-    if let Err(why) = static_target::ensure(root) {
+    if let Err(why) = static_target::ensure(root, TARGET) {
         return Ending::Skipped(why);
     }
     let target = crate::target(root);

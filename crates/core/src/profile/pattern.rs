@@ -63,7 +63,7 @@ pub struct PatternFile {
     pub path: String,
     /// As in [`super::FileUse::kind`].
     pub kind: String,
-    /// Flags as in open(2), where known, without O_CLOEXEC and those that only matter to the open itself.
+    /// Flags as in open(2) on x86-64, where known, without O_CLOEXEC and those that only matter to the open itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<u32>,
     /// Size, time of last change and identity, where its path still led to it.

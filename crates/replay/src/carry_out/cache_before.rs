@@ -15,7 +15,6 @@ const PIECE_BYTES: u64 = 2 << 20;
 const COLD_PART: u64 = 20;
 /// Bytes of a warm file that may have to be fetched.
 const MAX_FETCHED_BYTES: u64 = 64 << 20;
-const PAGE: u64 = 4096;
 
 /// Dropping it reads again what was cached.
 #[derive(Debug)]
@@ -32,11 +31,12 @@ impl CacheBefore {
     pub fn look(plan: &Plan, may_drop: u64) -> Result<CacheBefore, String> {
         let mut before = CacheBefore { files: Vec::new() };
         let mut dropped = 0;
+        let page = rustix::param::page_size() as u64;
         for planned in plan.files.iter().filter(|f| f.role == Role::User && f.size_bytes > 0 && !f.direct) {
             let file = files::open(planned, false).map_err(|problem| problem.message)?;
             let seen = residency::look(file.plain(), 0, planned.size_bytes)
                 .map_err(|why| format!("the page cache of `{}` is not visible: {why}", planned.path))?;
-            let missing = (seen.pages - seen.resident) * PAGE;
+            let missing = (seen.pages - seen.resident) * page;
             match planned.state {
                 State::Warm if missing > MAX_FETCHED_BYTES => {
                     return Err(format!(
@@ -48,11 +48,11 @@ impl CacheBefore {
                 State::Warm => {}
                 State::Cold if seen.resident * COLD_PART <= seen.pages => {}
                 State::Cold => {
-                    dropped += seen.resident * PAGE;
+                    dropped += seen.resident * page;
                     if dropped > may_drop {
                         return Err(format!(
                             "it would drop {} of `{}` from the page cache",
-                            Bytes(seen.resident * PAGE),
+                            Bytes(seen.resident * page),
                             planned.path
                         ));
                     }

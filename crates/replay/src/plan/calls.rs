@@ -19,14 +19,11 @@ use iowhy_diagnose::repair::buffers;
 use iowhy_diagnose::repair::order::{self, Order};
 
 const PAGE: u64 = 4096;
-/// Flags of open(2) on every architecture that Linux runs on today but MIPS, SPARC, Alpha and PA-RISC; O_DIRECT differs.
+/// Flags of open(2) on x86-64: records hold these, whatever they were made on.
 const O_DSYNC: u32 = 0o10000;
 const O_CREAT: u32 = 0o100;
 const O_EXCL: u32 = 0o200;
 const O_TRUNC: u32 = 0o1000;
-#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
-const O_DIRECT: u32 = 0o200000;
-#[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
 const O_DIRECT: u32 = 0o40000;
 /// MAP_POPULATE.
 pub(super) const POPULATE: u32 = 0x8000;
@@ -53,7 +50,7 @@ const KERNEL: [&str; 2] = ["/proc/", "/sys/"];
 
 /// Requests that are no larger are left as they are, however small their file.
 const LARGE_BYTES: u64 = 16 << 20;
-/// No call moves more (MAX_RW_COUNT of Linux, with pages of 4 KiB).
+/// No call moves more (MAX_RW_COUNT of Linux, with pages of 4 KiB; with larger ones it is a little less).
 const MAX_OF_A_CALL: u64 = 0x7fff_f000;
 
 /// Repairs look at each call of a pass; a record that was changed may hold any number of them. No part of a record has as many.

@@ -9,7 +9,7 @@ use iowhy_core::profile::{CallPattern, Step, StepKind, StepTotal, Stretch};
 use iowhy_linux::syscalls;
 
 use super::whole::Whole;
-use super::{Direction, FileKey, Place, Shape, UNKNOWN, open_flags};
+use super::{Direction, FileKey, Place, Shape, UNKNOWN, open_flags, portable_flags};
 use crate::event_log::SlowCall;
 use slowest::Slowest;
 
@@ -223,7 +223,7 @@ impl CallLog {
         let file = record.file.map(|file| {
             let next = self.serials.len() as u32;
             // Whether a descriptor is closed at exec changes nothing for its calls.
-            let open = (file, record.flags & !(libc::O_CLOEXEC as u32));
+            let open = (file, portable_flags(record.flags & !(libc::O_CLOEXEC as u32)));
             *self.serials.entry(open).or_insert(next)
         });
         let buffer_offset = match kind {

@@ -150,6 +150,19 @@ pub(crate) fn open_flags(number: i64, arguments: &[u64; 6]) -> u32 {
     }
 }
 
+/// The flags of an open file with the numbers that open(2) has on x86-64, so that a record means the same wherever it is read: ARM
+/// has O_DIRECTORY, O_NOFOLLOW, O_DIRECT and O_LARGEFILE elsewhere (`arch/arm64/include/uapi/asm/fcntl.h`).
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn portable_flags(flags: u32) -> u32 {
+    flags & !0o740_000 | (flags & 0o140_000) << 2 | (flags & 0o600_000) >> 2
+}
+
+/// The flags of an open file with the numbers that open(2) has on x86-64.
+#[cfg(not(target_arch = "aarch64"))]
+pub(crate) fn portable_flags(flags: u32) -> u32 {
+    flags
+}
+
 /// Calls that newer architectures left out.
 #[cfg(target_arch = "x86_64")]
 fn is_old_open(number: i64) -> bool {
@@ -160,4 +173,22 @@ fn is_old_open(number: i64) -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn is_old_open(_number: i64) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::portable_flags;
+
+    #[test]
+    fn flags_of_open_files_are_those_of_one_architecture() {
+        for (flag, portable) in [
+            (libc::O_DIRECT, 0o40_000),
+            (libc::O_DIRECTORY, 0o200_000),
+            (libc::O_NOFOLLOW, 0o400_000),
+            (libc::O_APPEND, 0o2000),
+            (libc::O_DSYNC, 0o10_000),
+        ] {
+            assert_eq!(portable_flags(flag as u32), portable);
+        }
+    }
 }

@@ -23,8 +23,8 @@ const MAX_WRITERS: u32 = 16_384;
 const MAX_STACKS: u32 = 8192;
 /// Reports that are taken in one go: a full buffer holds fewer.
 const MAX_TAKEN: usize = 1 << 18;
-/// The buffer of recorded calls, of which there are none.
-const NO_RECORDS: u32 = 4096;
+/// The buffer of recorded calls, of which there are none: a multiple of any page size, as the kernel wants it.
+const NO_RECORDS: u32 = 64 << 10;
 
 /// Words (of 8 bytes) of `struct wait_event`, of its head, of `struct wait` and of `struct cpu_times`.
 const EVENT: usize = 14;

@@ -20,7 +20,7 @@ const MACHINE: [u32; 5] = [libc::O_DIRECT as u32, 29, 120, 56, libc::SYS_rt_sigr
 /// Offset in `struct pt_regs` of each argument: `arch/arm64/include/asm/ptrace.h`; the first one is kept in `orig_x0`.
 #[cfg(target_arch = "aarch64")]
 pub(super) const ARGUMENTS: [u16; 6] = [272, 8, 16, 24, 32, 40];
-/// As above: TIF_32BIT, `syscallno` stands with its sign in the low half of the word behind `orig_x0`, words from `x1` on.
+/// As above: TIF_32BIT, `syscallno` in the low half of the word behind `orig_x0`, words from `x1` on.
 #[cfg(target_arch = "aarch64")]
 const MACHINE: [u32; 5] = [libc::O_DIRECT as u32, 22, 280, 8, libc::SYS_rt_sigreturn as u32];
 

@@ -1,5 +1,5 @@
-//! Writes a cpio archive in the "newc" format that the kernel unpacks as its first file system. May not enter: what
-//! goes into it.
+//! Writes a cpio archive in the "newc" format: the kernel unpacks one as its first file system, and an RPM package holds one.
+//! May not enter: what goes into it.
 //!
 //! Format: Documentation/driver-api/early-userspace/buffer-format.rst of the kernel. Each entry is a header of "070701"
 //! and 13 numbers of 8 hexadecimal digits, the name with a zero byte, and the data; both padded to four bytes.
@@ -10,29 +10,29 @@ const CHARACTER: u32 = 0o020_000;
 
 /// An archive under construction. Folders must be added before what is in them.
 #[derive(Debug, Default)]
-pub(super) struct Archive {
+pub(crate) struct Archive {
     bytes: Vec<u8>,
     entries: u32,
 }
 
 impl Archive {
     /// A folder that everybody may enter.
-    pub(super) fn folder(&mut self, name: &str) {
+    pub(crate) fn folder(&mut self, name: &str) {
         self.entry(name, FOLDER | 0o755, (0, 0), &[]);
     }
 
     /// A file; `mode` holds the permission bits.
-    pub(super) fn file(&mut self, name: &str, mode: u32, data: &[u8]) {
+    pub(crate) fn file(&mut self, name: &str, mode: u32, data: &[u8]) {
         self.entry(name, REGULAR | (mode & 0o7777), (0, 0), data);
     }
 
     /// A character device.
-    pub(super) fn character_device(&mut self, name: &str, major: u32, minor: u32) {
+    pub(crate) fn character_device(&mut self, name: &str, major: u32, minor: u32) {
         self.entry(name, CHARACTER | 0o600, (major, minor), &[]);
     }
 
     /// The archive with its trailer.
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, (0, 0), &[]);
         self.bytes
     }
