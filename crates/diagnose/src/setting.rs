@@ -72,6 +72,7 @@ pub const TRIED: [Key; 14] = [
 ];
 
 const ABI: &str = "Documentation/ABI/stable/sysfs-block";
+const BDI: &str = "Documentation/ABI/testing/sysfs-class-bdi";
 const VM: &str = "Documentation for /proc/sys/vm/ (admin-guide/sysctl/vm)";
 const BFQ: &str = "BFQ (Budget Fair Queueing) (block/bfq-iosched)";
 const EXT4: &str = "ext4 General Information (admin-guide/ext4)";
@@ -229,6 +230,7 @@ fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Assessment> 
     let rotates = run_facts(all, reading, Key::Rotational) == Some("1");
     match (reading.key, value) {
         (Key::Scheduler, order) => scheduler(order, rotates),
+        (Key::ReadAhead, kib) if reading.file.as_deref().is_some_and(is_window) => window(kib),
         (Key::ReadAhead, kib) => read_ahead(kib),
         (Key::WritebackThrottle, us) => writeback_throttle(us, rotates),
         (Key::Requests, few) if few.parse::<u64>().is_ok_and(|n| n < DEEPEST) => assess(
@@ -307,6 +309,24 @@ fn read_ahead(kib: &str) -> Option<Assessment> {
         .tries("128"),
         _ => None,
     }
+}
+
+/// Whether it is the read-ahead of a file system itself, and not that of a device.
+fn is_window(file: &str) -> bool {
+    file.split('/').any(|part| part == "bdi")
+}
+
+/// The read-ahead of a file system itself: each type has its own default, so that only none at all says something.
+fn window(kib: &str) -> Option<Assessment> {
+    if kib != "0" {
+        return None;
+    }
+    assess(
+        Effect::Costs,
+        "no read-ahead (\"size of the read-ahead window in kilobytes\"): a sequential reader waits for each of its requests",
+    )
+    .cited(BDI)
+    .tries("128")
 }
 
 fn writeback_throttle(us: &str, rotates: bool) -> Option<Assessment> {
@@ -502,6 +522,20 @@ mod tests {
             assert!(judgement.cited.is_some() || judgement.try_value.is_some(), "{judgement:?}");
             assert!(judgement.try_value.is_none() || judgement.can_try, "{judgement:?}");
         }
+    }
+
+    #[test]
+    fn read_ahead_of_a_file_system_is_judged_by_its_own_document() {
+        let window = |kib: &str| Reading {
+            file: Some("/sys/class/bdi/0:44/read_ahead_kb".into()),
+            ..of(Key::ReadAhead, kib)
+        };
+        assert_eq!(judge(&window("4096"), &[]), None);
+        let none = judge(&window("0"), &[]).unwrap();
+        assert_eq!((none.effect, none.cited), (Effect::Costs, Some(BDI)));
+        let of_disk =
+            Reading { file: Some("/sys/devices/vda/queue/read_ahead_kb".into()), ..of(Key::ReadAhead, "0") };
+        assert_eq!(judge(&of_disk, &[]).unwrap().cited, Some(ABI));
     }
 
     #[test]

@@ -176,6 +176,11 @@ impl Part {
         let (place, back) = match (reading.key.group(), mount) {
             // Whether that may be changed is seen by setting what is set already; see `check`.
             (Group::FileSystem, Some(mount)) => hold_mount(reading.key, mount, was)?,
+            (_, Some(mount)) if reading.key == Key::ReadAhead && is_of(mount, reading) => {
+                let (place, _) = hold_file(reading, was, root)?;
+                may_be_noted(mount)?;
+                (place, vec![Restore::Window(MountTime::new(reading.key, mount), was.clone())])
+            }
             _ => hold_file(reading, was, root)?,
         };
         let name = reading.subject.as_deref().unwrap_or("machine").replace(['/', ' '], "-");
@@ -258,13 +263,7 @@ fn hold_file(reading: &Reading, was: &str, root: &Path) -> Result<(Location, Vec
 
 fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Location, Vec<Restore>), Problem> {
     let time = MountTime::new(key, mount);
-    if !mount_time::can_be_noted(&mount.point) {
-        return Err(Problem::refused(format!(
-            "the mount point `{}` holds control characters",
-            time.point.display()
-        ))
-        .hint("a note could not name it; mount it elsewhere"));
-    }
+    may_be_noted(mount)?;
     if key == Key::LazyTime {
         may_be_reconfigured(mount)?;
     }
@@ -275,6 +274,19 @@ fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Location, Vec<Resto
     let (file, again) = opened.map_err(|errno| cannot_remount(&time, was, errno))?;
     let back = vec![Restore::Mount(time.clone(), Some(again), was.to_owned())];
     Ok((Location::Mount(time, file), back))
+}
+
+/// Whether a reading is of this mount, and not of a device.
+fn is_of(mount: &Mount, reading: &Reading) -> bool {
+    reading.subject.as_ref() == Some(&mount.point.display().to_string())
+}
+
+fn may_be_noted(mount: &Mount) -> Result<(), Problem> {
+    if mount_time::can_be_noted(&mount.point) {
+        return Ok(());
+    }
+    Err(Problem::refused(format!("the mount point `{}` holds control characters", mount.point.display()))
+        .hint("a note could not name it; mount it elsewhere"))
 }
 
 /// Whether remounting with one flag keeps all other options. Other file systems may fall back to defaults for options

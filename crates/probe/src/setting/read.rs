@@ -15,7 +15,8 @@ use iowhy_linux::mounts::Mount;
 use super::mount_time;
 use crate::target::devices;
 use iowhy_linux::block::devices::Devices;
-use iowhy_linux::block::sysfs::whole_disk;
+use iowhy_linux::block::sysfs::{Sysfs, whole_disk};
+use iowhy_linux::served;
 
 /// Devices and mount under a path.
 #[derive(Clone, Debug, Default)]
@@ -200,11 +201,12 @@ fn memory(files: &Files<'_>) -> Vec<Reading> {
     ]
 }
 
-/// The queues of the devices under the path. Devices on which a setting is the same share a reading.
+/// The queues of the devices under the path. Devices on which a setting is the same share a reading. A served file system has
+/// no device, and its own read-ahead alone.
 fn queues(files: &Files<'_>, place: &Storage) -> Vec<Reading> {
     let mut found: Vec<Reading> = Vec::new();
     if place.devices.leaves.is_empty() {
-        return found;
+        return own_window(files, place).into_iter().collect();
     }
     for key in Key::ALL.iter().copied().filter(|key| key.group() == Group::Queue) {
         let begin = found.len();
@@ -245,12 +247,60 @@ fn queue(files: &Files<'_>, key: Key, device: &str) -> Reading {
     Reading { subject: Some(device.to_owned()), ..reading }
 }
 
-/// The read-ahead window of a file system that keeps its own, because its device number is none of a device.
+/// The read-ahead window of a file system that keeps its own: a served one, or one on several devices. That of a block device is
+/// `queue/read_ahead_kb` under another name (both show `ra_pages` of one `backing_dev_info`) and is not listed twice.
 fn own_window(files: &Files<'_>, place: &Storage) -> Option<Reading> {
-    let mount = place.mount.as_ref().filter(|mount| mount.device.0 == 0)?;
-    let file = format!("/sys/class/bdi/{}:{}/read_ahead_kb", mount.device.0, mount.device.1);
-    let reading = files.reading(Key::ReadAhead, &file);
-    reading.value.is_some().then(|| Reading { subject: Some(mount.file_system.clone()), ..reading })
+    let mount = place.mount.as_ref()?;
+    let reading = match window_of(files.root, mount)? {
+        Ok(file) => files.reading(Key::ReadAhead, &file),
+        // The window of the device below is none that counts here; without one there is nothing else to show.
+        Err(why) => Reading::unreadable(Key::ReadAhead, why),
+    };
+    Some(Reading { subject: Some(mount.point.display().to_string()), ..reading })
+}
+
+/// The file with the read-ahead window that a mount keeps for itself, or why it cannot be told; `None`: it keeps none. NFS and
+/// FUSE name it by the device number of the mount (Documentation/ABI/testing/sysfs-class-bdi). SMB, Ceph, 9p and others number
+/// theirs (`cifs-1`, by `super_setup_bdi()` in fs/super.c): then it is known only where there is one of that type.
+pub(super) fn window_of(root: &Path, mount: &Mount) -> Option<Result<String, String>> {
+    const WINDOWS: &str = "/sys/class/bdi";
+    let files = Files { root };
+    let ((major, minor), kind) = (mount.device, mount.file_system.as_str());
+    let there = |name: &str| {
+        let file = format!("{WINDOWS}/{name}/read_ahead_kb");
+        files.at(&file).exists().then_some(Ok(file))
+    };
+    if major != 0 {
+        return if kind == "fuseblk" { there(&format!("{major}:{minor}-fuseblk")) } else { None };
+    }
+    if kind == "btrfs" {
+        let member = Path::new(&mount.source).file_name()?.to_string_lossy().into_owned();
+        let node = fs::canonicalize(&mount.source).ok();
+        let member =
+            node.and_then(|node| Some(node.file_name()?.to_string_lossy().into_owned())).unwrap_or(member);
+        let home = Sysfs::at(files.at("/sys")).btrfs_of(&member)?;
+        let home = home.strip_prefix(root).unwrap_or(&home);
+        let file = format!("/{}/bdi/read_ahead_kb", home.display().to_string().trim_start_matches('/'));
+        return files.at(&file).exists().then_some(Ok(file));
+    }
+    if let Some(exact) = there(&format!("{major}:{minor}")) {
+        return Some(exact);
+    }
+    // Layers of an overlay have windows of their own, and theirs count.
+    let served = served::by_type(kind)?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let of_type = |name: &String| {
+        name.strip_prefix(kind).and_then(|rest| rest.strip_prefix('-')).is_some_and(is_number)
+    };
+    let names: Vec<String> = files.names(WINDOWS).into_iter().filter(of_type).collect();
+    match names.as_slice() {
+        [] => None,
+        [one] => there(one),
+        several => Some(Err(format!(
+            "{served}: the kernel numbers the windows of {kind} mounts ({}) and does not tell which is this one's",
+            several.join(", ")
+        ))),
+    }
 }
 
 /// Options of a mount that cost or hide something, beside its times of access.

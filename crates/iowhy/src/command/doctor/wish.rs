@@ -14,8 +14,11 @@ impl Wish {
     /// # Errors
     /// A refusal for a path without a device, without the one that is named, or without that setting.
     pub(super) fn present(&self, place: &Storage, path: &str) -> Result<Vec<Reading>, Problem> {
+        let root = std::path::Path::new(ROOT);
         let leaves = &place.devices.leaves;
-        if matches!(self.key.group(), Group::Queue | Group::Memory) && leaves.is_empty() {
+        // A served file system has a read-ahead of its own.
+        let of_mount = || self.key == Key::ReadAhead && !setting::read_each(root, place, self.key).is_empty();
+        if matches!(self.key.group(), Group::Queue | Group::Memory) && leaves.is_empty() && !of_mount() {
             let why = place.devices.reason.as_deref().unwrap_or("no block device was found");
             return Err(Problem::refused(format!(
                 "`{path}` has no block device under it that `{}` could touch: {why}",
@@ -30,21 +33,19 @@ impl Wish {
             ))
             .hint("name the directory where it is mounted"));
         }
-        let root = std::path::Path::new(ROOT);
         let found = match &self.device {
             Some(device) if leaves.contains(device) || place.devices.stack.as_ref() == Some(device) => {
                 vec![setting::read_queue(root, device, self.key)]
             }
             Some(device) => {
-                return Err(Problem::refused(format!("`{path}` does not stand on `{device}`")).hint(
-                    format!(
-                        "it stands on {}: `--try {}/{}={}`",
-                        leaves.join(", "),
-                        leaves.first().map_or("", String::as_str),
-                        self.key.id(),
-                        self.value
-                    ),
-                ));
+                let (id, value) = (self.key.id(), &self.value);
+                let hint = match leaves.first() {
+                    Some(first) => {
+                        format!("it stands on {}: `--try {first}/{id}={value}`", leaves.join(", "))
+                    }
+                    None => format!("leave the device away: `--try {id}={value}`"),
+                };
+                return Err(Problem::refused(format!("`{path}` does not stand on `{device}`")).hint(hint));
             }
             None => setting::read_each(root, place, self.key),
         };
