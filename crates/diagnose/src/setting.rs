@@ -54,7 +54,7 @@ pub struct Judgement {
 }
 
 /// Settings that `--try` takes.
-pub const TRIED: [Key; 14] = [
+pub const TRIED: [Key; 18] = [
     Key::Scheduler,
     Key::ReadAhead,
     Key::Requests,
@@ -67,12 +67,17 @@ pub const TRIED: [Key; 14] = [
     Key::DirtyBackgroundRatio,
     Key::DirtyBackgroundBytes,
     Key::Governor,
+    Key::NoReadWorkqueue,
+    Key::NoWriteWorkqueue,
+    Key::SameCpuCrypt,
+    Key::SubmitFromCryptCpus,
     Key::AccessTime,
     Key::LazyTime,
 ];
 
 const ABI: &str = "Documentation/ABI/stable/sysfs-block";
 const BDI: &str = "Documentation/ABI/testing/sysfs-class-bdi";
+const DM_CRYPT: &str = "dm-crypt (admin-guide/device-mapper/dm-crypt)";
 const VM: &str = "Documentation for /proc/sys/vm/ (admin-guide/sysctl/vm)";
 const BFQ: &str = "BFQ (Budget Fair Queueing) (block/bfq-iosched)";
 const EXT4: &str = "ext4 General Information (admin-guide/ext4)";
@@ -94,6 +99,7 @@ pub fn judge(reading: &Reading, all: &[Reading]) -> Option<Judgement> {
         Group::Cpu => cpu(reading, value),
         Group::Memory => memory(reading),
         Group::Queue => queue(reading, value, all),
+        Group::Encryption => encryption(reading.key, value),
         Group::FileSystem => file_system(reading, value),
         Group::ControlGroup => control_group(reading, value),
     }?;
@@ -349,6 +355,33 @@ fn writeback_throttle(us: &str, rotates: bool) -> Option<Assessment> {
     }
 }
 
+fn encryption(key: Key, value: &str) -> Option<Assessment> {
+    match (key, value) {
+        (Key::NoReadWorkqueue, "0") => assess(
+            Effect::MayCost,
+            "each read is decrypted by another thread; 1 would \"bypass dm-crypt internal workqueue and process read requests \
+             synchronously\"",
+        )
+        .cited(DM_CRYPT)
+        .tries("1"),
+        (Key::NoWriteWorkqueue, "0") => assess(
+            Effect::MayCost,
+            "each write is encrypted by another thread; 1 would \"bypass dm-crypt internal workqueue and process write requests \
+             synchronously\"",
+        )
+        .cited(DM_CRYPT)
+        .tries("1"),
+        (Key::SameCpuCrypt, "1") => assess(
+            Effect::MayCost,
+            "encryption runs on \"the same cpu that IO was submitted on\" and is not \"automatically balanced between available \
+             CPUs\"",
+        )
+        .cited(DM_CRYPT)
+        .tries("0"),
+        _ => None,
+    }
+}
+
 /// Requests of the deepest queue of the path report.
 const DEEPEST: u64 = 64;
 
@@ -485,6 +518,8 @@ mod tests {
             (Key::WritebackThrottle, "2000"),
             (Key::Iostats, "1"),
             (Key::Nomerges, "0"),
+            (Key::NoReadWorkqueue, "1"),
+            (Key::SubmitFromCryptCpus, "0"),
             (Key::AccessTime, "relatime"),
             (Key::LazyTime, "off"),
             (Key::MemoryLimit, "none"),
@@ -508,6 +543,9 @@ mod tests {
             (Key::WritebackThrottle, "0", Effect::MayCost),
             (Key::Iostats, "0", Effect::Hides),
             (Key::Nomerges, "2", Effect::MayCost),
+            (Key::NoReadWorkqueue, "0", Effect::MayCost),
+            (Key::NoWriteWorkqueue, "0", Effect::MayCost),
+            (Key::SameCpuCrypt, "1", Effect::MayCost),
             (Key::AccessTime, "strictatime", Effect::Costs),
             (Key::LazyTime, "on", Effect::Unsafe),
             (Key::MountOption, "discard", Effect::MayCost),

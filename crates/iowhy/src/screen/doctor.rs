@@ -25,10 +25,14 @@ pub fn chapter(record: &DoctorRecord) -> Chapter {
         (Group::Cpu, "CPU"),
         (Group::Memory, "memory"),
         (Group::Queue, "device queue"),
+        (Group::Encryption, "encryption"),
         (Group::FileSystem, "file system"),
         (Group::ControlGroup, "control group"),
     ] {
-        sections.push(settings(record, group, title));
+        // Most paths have none.
+        if group != Group::Encryption || record.settings.iter().any(|setting| setting.group == group) {
+            sections.push(settings(record, group, title));
+        }
     }
     sections.push(measure(&record.settings));
     Chapter {
@@ -104,7 +108,7 @@ fn row(setting: &SettingRecord, group: &[&SettingRecord]) -> [Cell; 3] {
     let reading = &setting.reading;
     let same = group.iter().filter(|other| other.reading.key == reading.key).count();
     let name = match &reading.subject {
-        Some(subject) if same > 1 && setting.group == Group::Queue => {
+        Some(subject) if same > 1 && matches!(setting.group, Group::Queue | Group::Encryption) => {
             format!("{} {subject}", reading.key.id())
         }
         _ => reading.key.id().to_owned(),

@@ -12,7 +12,7 @@ use iowhy_linux::choice;
 use iowhy_linux::control_group::ControlGroups;
 use iowhy_linux::mounts::Mount;
 
-use super::mount_time;
+use super::{dm_crypt, mount_time};
 use crate::target::devices;
 use iowhy_linux::block::devices::Devices;
 use iowhy_linux::block::sysfs::{Sysfs, whole_disk};
@@ -45,6 +45,7 @@ pub fn read(root: &Path, place: &Storage) -> Vec<Reading> {
     let mut found = vec![governor(&files), mitigations(&files), thp(&files)];
     found.extend(memory(&files));
     found.extend(queues(&files, place));
+    found.extend(encryption(&files, place));
     found.extend(place.mount.iter().flat_map(mount));
     found.extend(control_groups(root, &place.devices));
     found
@@ -63,9 +64,13 @@ pub fn read_each(root: &Path, place: &Storage, key: Key) -> Vec<Reading> {
     }
 }
 
-/// A setting of the queue of one device, by its kernel name.
-pub fn read_queue(root: &Path, device: &str, key: Key) -> Reading {
-    queue(&Files { root }, key, device)
+/// A setting of one device, by its kernel name.
+pub fn read_device(root: &Path, device: &str, key: Key) -> Reading {
+    let files = Files { root };
+    match key.group() {
+        Group::Encryption => encryption_of(&files, device, &[key]).remove(0),
+        _ => queue(&files, key, device),
+    }
 }
 
 /// Files below the root, named as if the root were `/`.
@@ -301,6 +306,33 @@ pub(super) fn window_of(root: &Path, mount: &Mount) -> Option<Result<String, Str
             several.join(", ")
         ))),
     }
+}
+
+/// Flags of the encrypted devices under the path, setting by setting.
+fn encryption(files: &Files<'_>, place: &Storage) -> Vec<Reading> {
+    let keys: Vec<Key> = Key::ALL.iter().copied().filter(|key| key.group() == Group::Encryption).collect();
+    let of_each = place.devices.crypt.iter().flat_map(|device| encryption_of(files, device, &keys));
+    let mut found: Vec<Reading> = of_each.collect();
+    found.sort_by_key(|reading| keys.iter().position(|key| *key == reading.key));
+    found
+}
+
+/// Flags of one encrypted device: its table is read once. Details are its name, and the other options of its table.
+fn encryption_of(files: &Files<'_>, device: &str, keys: &[Key]) -> Vec<Reading> {
+    let read = dm_crypt::options(files.root, device);
+    let of = |key: &Key| {
+        let reading = match &read {
+            Err(why) => Reading::unreadable(*key, why.clone()),
+            Ok((name, options)) => {
+                let is_set = options.iter().any(|option| option == key.id());
+                let others = options.iter().filter(|option| *option != key.id());
+                let details = std::iter::once(name).chain(others).cloned().collect();
+                Reading { details, ..Reading::new(*key, if is_set { "1" } else { "0" }) }
+            }
+        };
+        Reading { subject: Some(device.to_owned()), ..reading }
+    };
+    keys.iter().map(of).collect()
 }
 
 /// Options of a mount that cost or hide something, beside its times of access.

@@ -6,19 +6,31 @@
 use std::ffi::CString;
 use std::fs;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use iowhy_core::setting::Key;
 use iowhy_linux::choice;
 
+use super::dm_crypt::{CryptFlag, Failure};
 use super::mount_time::{self, MountTime};
 use super::read;
 use crate::last_act::LastAct;
 
 /// Notes may restore files below these directories only.
 const BELOW: [(&str, &[&str]); 4] = [
-    ("/sys/devices/", &["scheduler", "read_ahead_kb", "nr_requests", "wbt_lat_usec", "iostats", "nomerges"]),
+    (
+        "/sys/devices/",
+        &[
+            "scheduler",
+            "read_ahead_kb",
+            "max_sectors_kb",
+            "nr_requests",
+            "wbt_lat_usec",
+            "iostats",
+            "nomerges",
+        ],
+    ),
     ("/sys/kernel/mm/transparent_hugepage/", &["enabled"]),
     (
         "/sys/devices/system/cpu/cpufreq/",
@@ -48,6 +60,8 @@ pub(super) enum Restore {
     /// The read-ahead window of a mount, and the old value. The note names the mount and no file: an anonymous device number
     /// belongs to another file system once this one is unmounted.
     Window(MountTime, String),
+    /// A flag of dm-crypt, the device mapper while it is changed, and the old value. Steps behind it are of the same device.
+    Crypt(CryptFlag, Option<OwnedFd>, String),
 }
 
 impl Restore {
@@ -73,6 +87,14 @@ impl Restore {
                 let Some(file) = window_file(of) else { return Ok(()) };
                 if present(&file).as_ref() == Some(value) { Ok(()) } else { overwrite(&file, value) }
             }
+            Restore::Crypt(flag, control, value) => {
+                let set = |control: &OwnedFd| flag.set(control.as_raw_fd(), value == "1");
+                let done = match control {
+                    Some(control) => set(control),
+                    None => set(&CryptFlag::open()?),
+                };
+                done.map_err(Failure::to_error)
+            }
         }
     }
 
@@ -84,6 +106,9 @@ impl Restore {
         match self {
             Restore::File(file, value) => write(file, value),
             Restore::Window(of, value) => write(&window_file(of)?, value),
+            Restore::Crypt(flag, control, value) => {
+                flag.last_act(control.as_ref()?.as_raw_fd(), value == "1")
+            }
             Restore::Mount(time, mount, value) => time.last_act(mount.as_ref()?.as_fd(), value),
         }
     }
@@ -95,12 +120,16 @@ impl Restore {
             Restore::Mount(of, _, value) | Restore::Window(of, value) => {
                 format!("{}={value}\n", of.to_note())
             }
+            Restore::Crypt(flag, _, value) => format!("{}={value}\n", flag.to_note()),
         }
     }
 
     /// One line of a note; `None` for any other line. [`Restore::is_permitted`] is checked apart.
     pub(super) fn from_note(line: &str) -> Option<Restore> {
         let (what, value) = line.rsplit_once('=')?;
+        if let Some(flag) = CryptFlag::from_note(what) {
+            return ["0", "1"].contains(&value).then(|| Restore::Crypt(flag, None, value.to_owned()));
+        }
         match MountTime::from_note(what) {
             Some(of) if of.key == Key::ReadAhead => {
                 value.parse::<u64>().is_ok().then(|| Restore::Window(of, value.to_owned()))
@@ -117,6 +146,7 @@ impl Restore {
         let file = match self {
             Restore::File(file, _) => file,
             Restore::Mount(of, ..) | Restore::Window(of, _) => return of.in_sight(),
+            Restore::Crypt(..) => return true,
         };
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         let Ok(below) = file.strip_prefix(&root) else { return false };
@@ -133,13 +163,17 @@ impl Restore {
             Restore::Mount(of, ..) | Restore::Window(of, _) => {
                 format!("{} of {}", of.key.id(), of.point.display())
             }
+            Restore::Crypt(flag, ..) => format!("{} of {}", flag.key.id(), flag.name),
         }
     }
 
     /// The value that it writes.
     pub(super) fn value(&self) -> &str {
         match self {
-            Restore::File(_, value) | Restore::Mount(_, _, value) | Restore::Window(_, value) => value,
+            Restore::File(_, value)
+            | Restore::Mount(_, _, value)
+            | Restore::Window(_, value)
+            | Restore::Crypt(_, _, value) => value,
         }
     }
 
@@ -152,8 +186,32 @@ impl Restore {
                 format!("echo {value} | sudo tee {}", file.display())
             }
             Restore::Mount(time, _, value) => time.by_hand(value),
+            Restore::Crypt(flag, _, value) => flag.by_hand(value),
         }
     }
+}
+
+/// Puts all of it back, in order.
+///
+/// # Errors
+/// The first step that could not be done, and why. An encrypted device that is gone took its settings along.
+pub(super) fn put_all(back: &[Restore]) -> Result<(), (&Restore, io::Error)> {
+    for step in back {
+        match step.put() {
+            Ok(()) => {}
+            Err(error) if matches!(step, Restore::Crypt(..)) && error.kind() == io::ErrorKind::NotFound => {
+                return Ok(());
+            }
+            Err(error) => return Err((step, error)),
+        }
+    }
+    Ok(())
+}
+
+/// What a new table of a mapped device changes along with it: the kernel derives limits of the queue anew.
+pub(super) fn beside_table(queue: &Path) -> Vec<Restore> {
+    let files = ["read_ahead_kb", "max_sectors_kb"].map(|name| queue.join(name));
+    files.into_iter().filter_map(|file| Some(Restore::File(file.clone(), present(&file)?))).collect()
 }
 
 /// The file with the read-ahead window of a mount, where that is still there.

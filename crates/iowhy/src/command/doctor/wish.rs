@@ -26,6 +26,16 @@ impl Wish {
             ))
             .hint("name a directory, a file or a device on a disk"));
         }
+        let crypt = &place.devices.crypt;
+        if self.key.group() == Group::Encryption && crypt.is_empty() {
+            return Err(Problem::refused(format!(
+                "`{path}` has no device under it that dm-crypt encrypts, as `{}` needs",
+                self.key.id()
+            ))
+            .hint("`iowhy doctor` shows what this path has"));
+        }
+        // Devices that have such a setting, and that may be named.
+        let devices = if self.key.group() == Group::Encryption { crypt } else { leaves };
         if self.key.group() == Group::FileSystem && place.mount.is_none() {
             return Err(Problem::refused(format!(
                 "`{path}` is a device, and `{}` is of a mount",
@@ -34,14 +44,17 @@ impl Wish {
             .hint("name the directory where it is mounted"));
         }
         let found = match &self.device {
-            Some(device) if leaves.contains(device) || place.devices.stack.as_ref() == Some(device) => {
-                vec![setting::read_queue(root, device, self.key)]
+            Some(device)
+                if devices.contains(device)
+                    || self.key.group() == Group::Queue && place.devices.stack.as_ref() == Some(device) =>
+            {
+                vec![setting::read_device(root, device, self.key)]
             }
             Some(device) => {
                 let (id, value) = (self.key.id(), &self.value);
-                let hint = match leaves.first() {
+                let hint = match devices.first() {
                     Some(first) => {
-                        format!("it stands on {}: `--try {first}/{id}={value}`", leaves.join(", "))
+                        format!("it stands on {}: `--try {first}/{id}={value}`", devices.join(", "))
                     }
                     None => format!("leave the device away: `--try {id}={value}`"),
                 };
@@ -116,7 +129,11 @@ fn range(key: Key) -> std::ops::RangeInclusive<u64> {
     // Two pages: "the minimum value allowed for dirty_bytes" (admin-guide/sysctl/vm).
     let two_pages = 2 * rustix::param::page_size() as u64;
     match key {
-        Key::Iostats => 0..=1,
+        Key::Iostats
+        | Key::NoReadWorkqueue
+        | Key::NoWriteWorkqueue
+        | Key::SameCpuCrypt
+        | Key::SubmitFromCryptCpus => 0..=1,
         Key::Nomerges => 0..=2,
         Key::Requests => 4..=u64::from(u32::MAX),
         Key::ReadAhead => 0..=u64::from(u32::MAX),
@@ -194,6 +211,9 @@ mod tests {
         assert!(wish.present(&place, "/data").unwrap_err().message.contains("read_ahead_kb"));
         let other = parsed("no-such-c/read_ahead_kb=0").present(&place, "/data").unwrap_err();
         assert!(other.message.contains("no-such-c") && other.hint.unwrap().contains("no-such-a, no-such-b"));
+        assert!(
+            parsed("no_read_workqueue=1").present(&place, "/data").unwrap_err().message.contains("dm-crypt")
+        );
         assert!(parsed("atime=noatime").present(&place, "/dev/x").unwrap_err().message.contains("mount"));
     }
 }
