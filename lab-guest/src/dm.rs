@@ -1,7 +1,11 @@
-//! The device mapper by its ioctl interface (`include/uapi/linux/dm-ioctl.h`): making a mapped device, and changing its
-//! table while it is in use.
+//! The device mapper by its ioctl interface (`include/uapi/linux/dm-ioctl.h`): making a mapped device, changing its table while
+//! it is in use, and reading it.
 
 use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::sys::{self, iowr};
 
@@ -13,17 +17,26 @@ const BUFFER_BYTES: usize = 16 << 10;
 const DEV_CREATE: u8 = 3;
 const DEV_SUSPEND: u8 = 6;
 const TABLE_LOAD: u8 = 9;
+const TABLE_STATUS: u8 = 12;
 
 const SUSPEND_FLAG: u32 = 1 << 1;
+const STATUS_TABLE_FLAG: u32 = 1 << 4;
 const NO_FLUSH_FLAG: u32 = 1 << 11;
+/// The UUID follows the name.
+const UUID: std::ops::Range<usize> = 176..304;
+/// A table is looked at this often.
+const LOOKS_EVERY: Duration = Duration::from_millis(5);
 
-/// Makes a device from lines `START LENGTH TYPE PARAMETERS` (sectors), and a link `/dev/NAME` to it.
+/// Makes a device from lines `START LENGTH TYPE PARAMETERS` (sectors), and a link `/dev/NAME` to it. It has no UUID where that
+/// is empty.
 ///
 /// # Errors
 /// The kernel's, with the request.
-pub(crate) fn create(name: &str, table: &[String]) -> Result<(), String> {
+pub(crate) fn create(name: &str, uuid: &str, table: &[String]) -> Result<(), String> {
     let control = open()?;
     let mut made = Request::new(name, 0, 0)?;
+    let room = made.bytes[UUID].get_mut(..uuid.len()).ok_or("the UUID is too long")?;
+    room.copy_from_slice(uuid.as_bytes());
     made.send(&control, DEV_CREATE, "DM_DEV_CREATE")?;
     load(&control, name, table)?;
     Request::new(name, 0, 0)?.send(&control, DEV_SUSPEND, "DM_DEV_SUSPEND")?;
@@ -42,6 +55,53 @@ pub(crate) fn reload(name: &str, table: &[String]) -> Result<(), String> {
     load(&control, name, table)?;
     Request::new(name, 0, SUSPEND_FLAG | NO_FLUSH_FLAG)?.send(&control, DEV_SUSPEND, "suspending")?;
     Request::new(name, 0, 0)?.send(&control, DEV_SUSPEND, "resuming")
+}
+
+/// The first target of the live table: its type and parameters.
+///
+/// # Errors
+/// The kernel's, with the request.
+pub(crate) fn table(name: &str) -> Result<String, String> {
+    let mut request = Request::new(name, 0, STATUS_TABLE_FLAG | NO_FLUSH_FLAG)?;
+    request.send(&open()?, TABLE_STATUS, "DM_TABLE_STATUS")?;
+    let text = |at: usize| {
+        let bytes = request.bytes.get(at..).unwrap_or_default();
+        String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+    };
+    Ok(format!("{} {}", text(HEADER_BYTES + 24), text(HEADER_BYTES + TARGET_BYTES)))
+}
+
+/// A thread that looks at a table again and again, and counts how often it had a word.
+pub(crate) struct Looks {
+    ends: Arc<AtomicBool>,
+    thread: JoinHandle<Result<[u64; 2], String>>,
+}
+
+impl Looks {
+    /// Begins.
+    pub(crate) fn begin(name: &str, word: &str) -> Looks {
+        let ends = Arc::new(AtomicBool::new(false));
+        let (end, name, word) = (Arc::clone(&ends), name.to_owned(), word.to_owned());
+        let thread = std::thread::spawn(move || {
+            let mut counts = [0, 0];
+            while !end.load(Ordering::Relaxed) {
+                let has = table(&name)?.split(' ').any(|one| one == word);
+                counts[usize::from(has)] += 1;
+                std::thread::sleep(LOOKS_EVERY);
+            }
+            Ok(counts)
+        });
+        Looks { ends, thread }
+    }
+
+    /// Ends; looks without the word, and with it.
+    ///
+    /// # Errors
+    /// The kernel's, with the request.
+    pub(crate) fn end(self) -> Result<[u64; 2], String> {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| "looking at the table panicked".to_owned())?
+    }
 }
 
 fn open() -> Result<File, String> {

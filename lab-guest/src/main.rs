@@ -9,6 +9,7 @@ mod channel;
 mod dm;
 mod fixture;
 mod image;
+mod keyring;
 mod loop_device;
 mod md;
 mod program;

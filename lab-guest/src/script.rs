@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::keyring::Key;
 use crate::sys::number;
 use crate::tcmu::Handler;
 use crate::{dm, fixture, image, loop_device, md, run, swap, sys, truth};
@@ -16,6 +17,10 @@ pub(crate) struct Guest {
     later: Vec<JoinHandle<Result<(), String>>>,
     /// The disk in user space, once it is made.
     handler: Option<Handler>,
+    /// Who looks at the table of a mapped device.
+    looks: Option<dm::Looks>,
+    /// A key in the keyring.
+    key: Option<Key>,
 }
 
 impl Guest {
@@ -30,6 +35,16 @@ impl Guest {
             ["truth", label, kind, rest @ ..] => return truth::measure(label, kind, rest).map(Some),
             ["list", label, folder] => return list(label, folder).map(Some),
             ["show", label, path] => return show(label, path).map(Some),
+            ["dm-table", label, name] => {
+                return Ok(Some(json!({"label": label, "text": dm::table(name)?})));
+            }
+            ["dm-look", name, word] => self.looks = Some(dm::Looks::begin(name, word)),
+            ["dm-looked", label] => {
+                let [without, with] = self.looks.take().ok_or("nobody looks at a table")?.end()?;
+                return Ok(Some(json!({"label": label, "without": without, "with": with})));
+            }
+            ["key", description, hex] => self.key = Some(Key::add(description, hex)?),
+            ["unkey"] => self.key.take().ok_or("there is no key")?.remove()?,
             ["later", ms, rest @ ..] => {
                 let wait = Duration::from_millis(number(ms)?);
                 let step: Vec<String> = rest.iter().map(|&word| word.to_owned()).collect();
@@ -76,7 +91,8 @@ fn plain(words: &[&str]) -> Result<(), String> {
         ["fill", path, bytes] => image::fill(path, number(bytes)?),
         ["swap", device] => swap::on(device),
         ["loop", number, file] => loop_device::make(number, file),
-        ["dm", name, table @ ..] => dm::create(name, &owned(table)),
+        ["dm", name, table @ ..] => dm::create(name, "", &owned(table)),
+        ["dm-uuid", name, uuid, table @ ..] => dm::create(name, uuid, &owned(table)),
         ["dm-reload", name, table @ ..] => dm::reload(name, &owned(table)),
         ["md-raid0", index, chunk_bytes, members @ ..] => {
             md::raid0(number(index)? as u32, number(chunk_bytes)? as i32, &owned(members))

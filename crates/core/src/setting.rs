@@ -16,6 +16,8 @@ pub enum Group {
     Memory,
     /// The queue of a block device.
     Queue,
+    /// dm-crypt on a device under the path.
+    Encryption,
     /// The mount that the path lies on.
     FileSystem,
     /// Limits of the control groups that this process is in.
@@ -89,6 +91,14 @@ keys! {
     Rotational = "rotational" in Queue;
     /// Whether the kernel assumes a volatile write cache.
     WriteCache = "write_cache" in Queue;
+    /// Whether dm-crypt decrypts reads at once, and not in a work queue.
+    NoReadWorkqueue = "no_read_workqueue" in Encryption;
+    /// Whether dm-crypt encrypts writes at once, and not in a work queue.
+    NoWriteWorkqueue = "no_write_workqueue" in Encryption;
+    /// Whether dm-crypt works on the CPU that a request comes from, and not on any.
+    SameCpuCrypt = "same_cpu_crypt" in Encryption;
+    /// Whether the threads that encrypt submit the writes, and not one thread for all.
+    SubmitFromCryptCpus = "submit_from_crypt_cpus" in Encryption;
     /// When a read updates the access time.
     AccessTime = "atime" in FileSystem;
     /// Whether time stamps stay in memory until the inode is written for another reason.

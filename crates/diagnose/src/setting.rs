@@ -54,7 +54,7 @@ pub struct Judgement {
 }
 
 /// Settings that `--try` takes.
-pub const TRIED: [Key; 14] = [
+pub const TRIED: [Key; 18] = [
     Key::Scheduler,
     Key::ReadAhead,
     Key::Requests,
@@ -67,11 +67,17 @@ pub const TRIED: [Key; 14] = [
     Key::DirtyBackgroundRatio,
     Key::DirtyBackgroundBytes,
     Key::Governor,
+    Key::NoReadWorkqueue,
+    Key::NoWriteWorkqueue,
+    Key::SameCpuCrypt,
+    Key::SubmitFromCryptCpus,
     Key::AccessTime,
     Key::LazyTime,
 ];
 
 const ABI: &str = "Documentation/ABI/stable/sysfs-block";
+const BDI: &str = "Documentation/ABI/testing/sysfs-class-bdi";
+const DM_CRYPT: &str = "dm-crypt (admin-guide/device-mapper/dm-crypt)";
 const VM: &str = "Documentation for /proc/sys/vm/ (admin-guide/sysctl/vm)";
 const BFQ: &str = "BFQ (Budget Fair Queueing) (block/bfq-iosched)";
 const EXT4: &str = "ext4 General Information (admin-guide/ext4)";
@@ -93,6 +99,7 @@ pub fn judge(reading: &Reading, all: &[Reading]) -> Option<Judgement> {
         Group::Cpu => cpu(reading, value),
         Group::Memory => memory(reading),
         Group::Queue => queue(reading, value, all),
+        Group::Encryption => encryption(reading.key, value),
         Group::FileSystem => file_system(reading, value),
         Group::ControlGroup => control_group(reading, value),
     }?;
@@ -229,6 +236,7 @@ fn queue(reading: &Reading, value: &str, all: &[Reading]) -> Option<Assessment> 
     let rotates = run_facts(all, reading, Key::Rotational) == Some("1");
     match (reading.key, value) {
         (Key::Scheduler, order) => scheduler(order, rotates),
+        (Key::ReadAhead, kib) if reading.file.as_deref().is_some_and(is_window) => window(kib),
         (Key::ReadAhead, kib) => read_ahead(kib),
         (Key::WritebackThrottle, us) => writeback_throttle(us, rotates),
         (Key::Requests, few) if few.parse::<u64>().is_ok_and(|n| n < DEEPEST) => assess(
@@ -309,6 +317,24 @@ fn read_ahead(kib: &str) -> Option<Assessment> {
     }
 }
 
+/// Whether it is the read-ahead of a file system itself, and not that of a device.
+fn is_window(file: &str) -> bool {
+    file.split('/').any(|part| part == "bdi")
+}
+
+/// The read-ahead of a file system itself: each type has its own default, so that only none at all says something.
+fn window(kib: &str) -> Option<Assessment> {
+    if kib != "0" {
+        return None;
+    }
+    assess(
+        Effect::Costs,
+        "no read-ahead (\"size of the read-ahead window in kilobytes\"): a sequential reader waits for each of its requests",
+    )
+    .cited(BDI)
+    .tries("128")
+}
+
 fn writeback_throttle(us: &str, rotates: bool) -> Option<Assessment> {
     match us {
         "0" => assess(
@@ -325,6 +351,33 @@ fn writeback_throttle(us: &str, rotates: bool) -> Option<Assessment> {
             ),
         )
         .cited(ABI),
+        _ => None,
+    }
+}
+
+fn encryption(key: Key, value: &str) -> Option<Assessment> {
+    match (key, value) {
+        (Key::NoReadWorkqueue, "0") => assess(
+            Effect::MayCost,
+            "each read is decrypted by another thread; 1 would \"bypass dm-crypt internal workqueue and process read requests \
+             synchronously\"",
+        )
+        .cited(DM_CRYPT)
+        .tries("1"),
+        (Key::NoWriteWorkqueue, "0") => assess(
+            Effect::MayCost,
+            "each write is encrypted by another thread; 1 would \"bypass dm-crypt internal workqueue and process write requests \
+             synchronously\"",
+        )
+        .cited(DM_CRYPT)
+        .tries("1"),
+        (Key::SameCpuCrypt, "1") => assess(
+            Effect::MayCost,
+            "encryption runs on \"the same cpu that IO was submitted on\" and is not \"automatically balanced between available \
+             CPUs\"",
+        )
+        .cited(DM_CRYPT)
+        .tries("0"),
         _ => None,
     }
 }
@@ -465,6 +518,8 @@ mod tests {
             (Key::WritebackThrottle, "2000"),
             (Key::Iostats, "1"),
             (Key::Nomerges, "0"),
+            (Key::NoReadWorkqueue, "1"),
+            (Key::SubmitFromCryptCpus, "0"),
             (Key::AccessTime, "relatime"),
             (Key::LazyTime, "off"),
             (Key::MemoryLimit, "none"),
@@ -488,6 +543,9 @@ mod tests {
             (Key::WritebackThrottle, "0", Effect::MayCost),
             (Key::Iostats, "0", Effect::Hides),
             (Key::Nomerges, "2", Effect::MayCost),
+            (Key::NoReadWorkqueue, "0", Effect::MayCost),
+            (Key::NoWriteWorkqueue, "0", Effect::MayCost),
+            (Key::SameCpuCrypt, "1", Effect::MayCost),
             (Key::AccessTime, "strictatime", Effect::Costs),
             (Key::LazyTime, "on", Effect::Unsafe),
             (Key::MountOption, "discard", Effect::MayCost),
@@ -502,6 +560,20 @@ mod tests {
             assert!(judgement.cited.is_some() || judgement.try_value.is_some(), "{judgement:?}");
             assert!(judgement.try_value.is_none() || judgement.can_try, "{judgement:?}");
         }
+    }
+
+    #[test]
+    fn read_ahead_of_a_file_system_is_judged_by_its_own_document() {
+        let window = |kib: &str| Reading {
+            file: Some("/sys/class/bdi/0:44/read_ahead_kb".into()),
+            ..of(Key::ReadAhead, kib)
+        };
+        assert_eq!(judge(&window("4096"), &[]), None);
+        let none = judge(&window("0"), &[]).unwrap();
+        assert_eq!((none.effect, none.cited), (Effect::Costs, Some(BDI)));
+        let of_disk =
+            Reading { file: Some("/sys/devices/vda/queue/read_ahead_kb".into()), ..of(Key::ReadAhead, "0") };
+        assert_eq!(judge(&of_disk, &[]).unwrap().cited, Some(ABI));
     }
 
     #[test]

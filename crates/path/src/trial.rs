@@ -34,6 +34,8 @@ fn touched(setting: Key) -> (&'static [&'static str], &'static [&'static str]) {
     match setting {
         Key::ReadAhead => (&["cold-seq-128k", MAPPED.0], DIRECT),
         Key::WritebackThrottle => (&["write-sync-4k", STREAM.0], CACHED),
+        Key::NoReadWorkqueue => (&["cold-seq-128k", "direct-4k", "direct-4k-d32"], CACHED),
+        Key::NoWriteWorkqueue | Key::SubmitFromCryptCpus => (&["write-sync-4k", STREAM.0], CACHED),
         Key::Thp => (&["cached-1m", "mapped-4k"], &["direct-4k"]),
         // A mapped file has its time of access changed once, when it is mapped.
         Key::AccessTime => (&["cached-4k", "direct-4k", "cold-seq-128k"], &["mapped-4k"]),

@@ -197,12 +197,17 @@ impl Machine<'_> {
 /// The emulator with the folders that it would find its parts in if it were installed.
 pub(super) fn emulator(packages: &Packages) -> Command {
     let Some(root) = &packages.emulator else { return Command::new("qemu-system-x86_64") };
+    // Only packages that the machine lacks were unpacked: it may have parts of the emulator, and not all.
+    let part = |at: &str| match root.join(at) {
+        unpacked if unpacked.is_dir() => unpacked,
+        _ => Path::new("/").join(at),
+    };
     let mut command = Command::new(root.join("usr/bin/qemu-system-x86_64"));
     command
         .env("LD_LIBRARY_PATH", packages::libraries(root))
-        .env("QEMU_MODULE_DIR", root.join("usr/lib/x86_64-linux-gnu/qemu"));
+        .env("QEMU_MODULE_DIR", part("usr/lib/x86_64-linux-gnu/qemu"));
     for at in ["usr/share/qemu", "usr/share/seabios"] {
-        command.arg("-L").arg(root.join(at));
+        command.arg("-L").arg(part(at));
     }
     command
 }

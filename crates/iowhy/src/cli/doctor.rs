@@ -20,7 +20,7 @@ pub struct DoctorArgs {
     pub path: Option<PathBuf>,
 
     /// Change one setting, measure canonical requests with the old and the new value in turn, and restore the old value: scheduler, read_ahead_kb, nr_requests, wbt_lat_usec, iostats, nomerges, thp, dirty_ratio,
-    /// dirty_bytes, dirty_background_ratio, dirty_background_bytes, governor, atime, lazytime. If the path is on several
+    /// dirty_bytes, dirty_background_ratio, dirty_background_bytes, governor, no_read_workqueue, no_write_workqueue, same_cpu_crypt, submit_from_crypt_cpus, atime, lazytime. If the path is on several
     /// devices, all of them change, or one: `--try sda/nomerges=0`. Needs root, and affects every program meanwhile
     #[arg(long = "try", value_name = "[DEVICE/]KEY=VALUE", allow_hyphen_values = true, value_parser = value(Wish::parse))]
     pub trial: Option<Wish>,
@@ -96,7 +96,7 @@ impl Wish {
                 return refused(&format!("there is no setting `{name}`"), format!("{near}{}", known()));
             }
         };
-        if device.is_some() && key.group() != Group::Queue {
+        if device.is_some() && !matches!(key.group(), Group::Queue | Group::Encryption) {
             return refused(
                 &format!("`{name}` is no setting of a device"),
                 format!("leave the device away: `{option} {name}={value}`"),

@@ -1,6 +1,6 @@
 //! `doctor`: profiling rights, then every setting by group with its value and meaning, then the commands that measure them.
 
-use iowhy_core::setting::{Group, Key};
+use iowhy_core::setting::{Group, Key, Reading};
 use iowhy_core::text::visible;
 use iowhy_core::units::counted;
 use iowhy_view::document::{Cell, Chapter, Part, Section, Table};
@@ -25,10 +25,14 @@ pub fn chapter(record: &DoctorRecord) -> Chapter {
         (Group::Cpu, "CPU"),
         (Group::Memory, "memory"),
         (Group::Queue, "device queue"),
+        (Group::Encryption, "encryption"),
         (Group::FileSystem, "file system"),
         (Group::ControlGroup, "control group"),
     ] {
-        sections.push(settings(record, group, title));
+        // Most paths have none.
+        if group != Group::Encryption || record.settings.iter().any(|setting| setting.group == group) {
+            sections.push(settings(record, group, title));
+        }
     }
     sections.push(measure(&record.settings));
     Chapter {
@@ -83,7 +87,10 @@ fn settings(record: &DoctorRecord, group: Group, title: &str) -> Section {
     let mut table = Table::new([if beside { title.as_str() } else { "setting" }, "value", "meaning"]);
     table.prose = true;
     of_group.iter().for_each(|setting| table.row(row(setting, &of_group)));
-    let parts = vec![Part::Table(table)];
+    let mut parts = vec![Part::Table(table)];
+    if let (Group::Queue, Some(why)) = (group, &record.no_device) {
+        parts.push(Part::Text(format!("no other: {why}")));
+    }
     if beside { Section::quiet(title, parts) } else { Section::new(title, parts) }
 }
 
@@ -101,7 +108,7 @@ fn row(setting: &SettingRecord, group: &[&SettingRecord]) -> [Cell; 3] {
     let reading = &setting.reading;
     let same = group.iter().filter(|other| other.reading.key == reading.key).count();
     let name = match &reading.subject {
-        Some(subject) if same > 1 && setting.group == Group::Queue => {
+        Some(subject) if same > 1 && matches!(setting.group, Group::Queue | Group::Encryption) => {
             format!("{} {subject}", reading.key.id())
         }
         _ => reading.key.id().to_owned(),
@@ -115,8 +122,19 @@ fn row(setting: &SettingRecord, group: &[&SettingRecord]) -> [Cell; 3] {
         (None, Some(why)) => why.clone(),
         (None, None) => reading.key.about().to_owned(),
     };
+    let meaning = match &reading.file {
+        Some(file) if reading.value.is_some() && is_of_mount(reading) => {
+            format!("{meaning} (of the mount: {file})")
+        }
+        _ => meaning,
+    };
     let value = if setting.judgement.is_some() { Cell::Bad(value) } else { Cell::Text(value) };
     [visible(&name).into_owned().into(), value, meaning.into()]
+}
+
+/// Whether it is the read-ahead of a file system itself: it stands among those of devices.
+fn is_of_mount(reading: &Reading) -> bool {
+    reading.key == Key::ReadAhead && reading.subject.as_ref().is_some_and(|subject| subject.starts_with('/'))
 }
 
 /// The commands that measure judged settings; two records and `compare` for those that `--try` does not take.
@@ -144,7 +162,6 @@ fn measure(settings: &[SettingRecord]) -> Section {
 mod tests {
     use iowhy_core::environment::Environment;
     use iowhy_core::profile::Tier;
-    use iowhy_core::setting::Reading;
     use iowhy_diagnose::setting::judge;
 
     use super::*;
@@ -225,6 +242,19 @@ mod tests {
                 && plain.lines().filter(|l| !l.contains("> `sudo")).all(|l| l.chars().count() <= 80),
             "{plain}"
         );
+    }
+
+    #[test]
+    fn a_served_path_has_the_read_ahead_of_its_mount_alone() {
+        let window = Reading {
+            subject: Some("/mnt/share".into()),
+            file: Some("/sys/class/bdi/0:51/read_ahead_kb".into()),
+            ..Reading::new(Key::ReadAhead, "128")
+        };
+        let plain = shown(&record(vec![window]));
+        let flowed = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flowed.contains("(of the mount: /sys/class/bdi/0:51/read_ahead_kb)"), "{plain}");
+        assert!(flowed.contains("no other: its bytes live in memory"), "{plain}");
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Disk {
 }
 
 /// A run that goes on for a while, seen with what it changes changed.
-fn begun(path: &str, wish: &str, changed: impl Fn() -> bool) -> Child {
+pub(crate) fn begun(path: &str, wish: &str, changed: impl Fn() -> bool) -> Child {
     let mut command = binary_that_listens();
     command.args(["doctor", path, "--try", wish, "--time", "60s", "--size", "16m"]);
     let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -74,7 +74,7 @@ fn begun(path: &str, wish: &str, changed: impl Fn() -> bool) -> Child {
 }
 
 /// Signals it so often and waits for its end, which is no success. A second signal in one breath is the echo of the first.
-fn interrupt(mut run: Child, signal: Signal, times: usize) {
+pub(crate) fn interrupt(mut run: Child, signal: Signal, times: usize) {
     for _ in 0..times {
         send(&run, signal);
         std::thread::sleep(Duration::from_millis(250));
@@ -319,7 +319,7 @@ impl Mounted {
 }
 
 /// Notes about settings of these devices or mount points.
-fn notes(of: &str) -> usize {
+pub(crate) fn notes(of: &str) -> usize {
     let of = of.replace('/', "-");
     names(Path::new("/run")).iter().filter(|n| n.starts_with("iowhy-setting-") && n.contains(&of)).count()
 }

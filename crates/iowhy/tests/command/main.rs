@@ -18,6 +18,7 @@ mod compare_programs;
 mod contract;
 mod destroy_data;
 mod doctor;
+mod doctor_served;
 mod doctor_try;
 mod export;
 mod hidden;

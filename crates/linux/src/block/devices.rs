@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use super::sysfs::{Sysfs, backing_file, entries, file_name, members, whole_disk};
+use super::sysfs::{Sysfs, backing_file, entries, file_name, members, text, whole_disk};
 use crate::mounts::{self, Mount, above, overlay_layers};
 use crate::served;
 
@@ -21,6 +21,8 @@ pub struct Devices {
     pub leaves: Vec<String>,
     /// The stacked device (dm, md) that the file is or is on, where there is exactly one.
     pub stack: Option<String>,
+    /// Devices between file and disks that dm-crypt encrypts, by kernel name, sorted.
+    pub crypt: Vec<String>,
     /// Leaves under the backing files of loop devices in `leaves`, sorted. Their counters hold the same bytes again.
     pub backing: Vec<String>,
     /// Why there are no leaves.
@@ -116,6 +118,8 @@ impl BlockTree {
         if depth < MAX_DEPTH && !members.is_empty() {
             members.iter().for_each(|member| all.join(self.of_name(member, depth + 1)));
             all.stack = file_name(whole);
+            all.crypt.extend(file_name(whole).filter(|_| is_crypt(whole)));
+            all.crypt.sort();
             return all;
         }
         all.leaves.extend(file_name(whole));
@@ -206,7 +210,8 @@ impl Devices {
         self.display = self.display.take().or(other.display);
         self.leaves.extend(other.leaves);
         self.backing.extend(other.backing);
-        for list in [&mut self.leaves, &mut self.backing] {
+        self.crypt.extend(other.crypt);
+        for list in [&mut self.leaves, &mut self.backing, &mut self.crypt] {
             list.sort();
             list.dedup();
         }
@@ -218,6 +223,13 @@ impl Devices {
         }
         self
     }
+}
+
+/// Whether it has the UUID that cryptsetup gives to dm-crypt devices, and not to those of dm-verity and dm-integrity.
+fn is_crypt(device: &Path) -> bool {
+    const OTHERS: [&str; 3] = ["VERITY-", "INTEGRITY-", "SUBDEV-"];
+    let uuid = text(&device.join("dm/uuid")).unwrap_or_default();
+    uuid.strip_prefix("CRYPT-").is_some_and(|rest| !OTHERS.iter().any(|other| rest.starts_with(other)))
 }
 
 fn split(number: u64) -> (u32, u32) {
@@ -273,6 +285,25 @@ mod tests {
             let stacked = Devices { stack: Some(name.into()), ..devices(name, &["sda", "sdb"]) };
             assert_eq!(tree.under_device((major, 0)), stacked);
             assert_eq!(tree.under_file((major, 0), None, None), stacked);
+        }
+    }
+
+    #[test]
+    fn encrypted_devices_are_found_at_any_height_and_other_mapped_ones_are_not() {
+        let (folder, tree) = made_up("");
+        let uuid = |text: &str| {
+            fs::create_dir_all(folder.path().join("devices/dm-0/dm")).unwrap();
+            fs::write(folder.path().join("devices/dm-0/dm/uuid"), format!("{text}\n")).unwrap();
+        };
+        uuid("CRYPT-LUKS2-0123-home");
+        assert_eq!(tree.under_device((253, 0)).crypt, ["dm-0"]);
+        assert!(tree.under_device((9, 0)).crypt.is_empty());
+        // A member of a btrfs.
+        let table = parse("1 0 0:40 / /b rw - btrfs /no-such/dm-0 rw\n");
+        assert_eq!(tree.under_file((0, 40), Some(&table[0]), None).crypt, ["dm-0"]);
+        for other in ["CRYPT-VERITY-0123-root", "CRYPT-INTEGRITY-x", "LVM-0123"] {
+            uuid(other);
+            assert!(tree.under_device((253, 0)).crypt.is_empty(), "{other}");
         }
     }
 

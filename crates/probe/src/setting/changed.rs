@@ -19,6 +19,7 @@ use iowhy_linux::names::Dir;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
+use super::dm_crypt::CryptFlag;
 use super::mount_time::{self, MountTime};
 use super::restore::{self, Restore, by_hand, present};
 use crate::last_act::{self, LastAct};
@@ -59,6 +60,7 @@ struct Note {
 enum Location {
     File(PathBuf),
     Mount(MountTime, OwnedFd),
+    Crypt(CryptFlag, OwnedFd),
 }
 
 impl ChangedSetting {
@@ -176,6 +178,12 @@ impl Part {
         let (place, back) = match (reading.key.group(), mount) {
             // Whether that may be changed is seen by setting what is set already; see `check`.
             (Group::FileSystem, Some(mount)) => hold_mount(reading.key, mount, was)?,
+            (Group::Encryption, _) => hold_crypt(reading, was, root)?,
+            (_, Some(mount)) if reading.key == Key::ReadAhead && is_of(mount, reading) => {
+                let (place, _) = hold_file(reading, was, root)?;
+                may_be_noted(mount)?;
+                (place, vec![Restore::Window(MountTime::new(reading.key, mount), was.clone())])
+            }
             _ => hold_file(reading, was, root)?,
         };
         let name = reading.subject.as_deref().unwrap_or("machine").replace(['/', ' '], "-");
@@ -193,6 +201,10 @@ impl Part {
             Location::Mount(time, _) => {
                 time.found().map(|mount| mount_time::present(time.key, &mount).to_owned())
             }
+            Location::Crypt(flag, control) => {
+                let is_set = flag.present(control.as_raw_fd()).map_err(|f| flag.problem(f, &self.was))?;
+                Some(u8::from(is_set).to_string())
+            }
         };
         if now.as_ref() != Some(&self.was) {
             return Err(Problem::refused(format!(
@@ -206,6 +218,9 @@ impl Part {
             // That it may be written was seen when it was opened.
             Location::File(_) => Ok(()),
             Location::Mount(..) => self.set(&self.was),
+            Location::Crypt(flag, control) => {
+                flag.may_be_changed(control.as_raw_fd()).map_err(|f| flag.problem(f, &self.was))
+            }
         }
     }
 
@@ -224,16 +239,17 @@ impl Part {
             Location::Mount(time, mount) => {
                 time.set(mount.as_fd(), value).map_err(|errno| cannot_remount(time, value, errno))
             }
+            Location::Crypt(flag, control) => {
+                flag.set(control.as_raw_fd(), value == "1").map_err(|f| flag.problem(f, value))?;
+                // All but the flag is to be as it was.
+                let beside = self.back.get(1..).unwrap_or_default();
+                restore::put_all(beside).map_err(|(step, error)| cannot_put(step, &error, &self.back))
+            }
         }
     }
 
     fn put_back(&self) -> Result<(), Problem> {
-        self.back.iter().try_for_each(|step| {
-            step.put().map_err(|error| {
-                Problem::failed(format!("cannot put `{}` back: {error}", step.place()))
-                    .hint(by_hand(&self.back))
-            })
-        })
+        restore::put_all(&self.back).map_err(|(step, error)| cannot_put(step, &error, &self.back))
     }
 
     /// The note stays where the setting could not be put back: the next start tries again.
@@ -242,6 +258,30 @@ impl Part {
             let _ = self.note.dir.remove_file(&self.note.name);
         }
     }
+}
+
+fn cannot_put(step: &Restore, error: &std::io::Error, back: &[Restore]) -> Problem {
+    Problem::failed(format!("cannot put `{}` back: {error}", step.place())).hint(by_hand(back))
+}
+
+/// The flag, and what a new table changes along with it.
+fn hold_crypt(reading: &Reading, was: &str, root: &Path) -> Result<(Location, Vec<Restore>), Problem> {
+    let device = reading.subject.as_deref().unwrap_or_default();
+    let flag =
+        CryptFlag::new(reading.key, root, device).filter(CryptFlag::can_be_noted).ok_or_else(|| {
+            Problem::refused(format!("a note could not name the device `{device}` by its name and UUID"))
+                .hint("only devices that cryptsetup opened are changed, without blanks in their UUID")
+        })?;
+    let opened = CryptFlag::open().and_then(|control| Ok((control.try_clone()?, control)));
+    let (again, control) = opened.map_err(|error| {
+        Problem::refused(format!("cannot open the device mapper's control node: {error}"))
+            .hint("it needs /dev/mapper/control, which containers often have not")
+    })?;
+    let queue = root.join(format!("sys/class/block/{device}/queue"));
+    // Where links lead to: only such paths are put back from a note.
+    let beside = restore::beside_table(&fs::canonicalize(&queue).unwrap_or(queue));
+    let back = std::iter::once(Restore::Crypt(flag.clone(), Some(again), was.to_owned())).chain(beside);
+    Ok((Location::Crypt(flag, control), back.collect()))
 }
 
 fn hold_file(reading: &Reading, was: &str, root: &Path) -> Result<(Location, Vec<Restore>), Problem> {
@@ -258,13 +298,7 @@ fn hold_file(reading: &Reading, was: &str, root: &Path) -> Result<(Location, Vec
 
 fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Location, Vec<Restore>), Problem> {
     let time = MountTime::new(key, mount);
-    if !mount_time::can_be_noted(&mount.point) {
-        return Err(Problem::refused(format!(
-            "the mount point `{}` holds control characters",
-            time.point.display()
-        ))
-        .hint("a note could not name it; mount it elsewhere"));
-    }
+    may_be_noted(mount)?;
     if key == Key::LazyTime {
         may_be_reconfigured(mount)?;
     }
@@ -275,6 +309,19 @@ fn hold_mount(key: Key, mount: &Mount, was: &str) -> Result<(Location, Vec<Resto
     let (file, again) = opened.map_err(|errno| cannot_remount(&time, was, errno))?;
     let back = vec![Restore::Mount(time.clone(), Some(again), was.to_owned())];
     Ok((Location::Mount(time, file), back))
+}
+
+/// Whether a reading is of this mount, and not of a device.
+fn is_of(mount: &Mount, reading: &Reading) -> bool {
+    reading.subject.as_ref() == Some(&mount.point.display().to_string())
+}
+
+fn may_be_noted(mount: &Mount) -> Result<(), Problem> {
+    if mount_time::can_be_noted(&mount.point) {
+        return Ok(());
+    }
+    Err(Problem::refused(format!("the mount point `{}` holds control characters", mount.point.display()))
+        .hint("a note could not name it; mount it elsewhere"))
 }
 
 /// Whether remounting with one flag keeps all other options. Other file systems may fall back to defaults for options
@@ -443,7 +490,7 @@ fn undo_one(notes: &Dir, name: &CStr, root: &Path) -> Option<String> {
     }
     let words: Vec<String> =
         back.iter().map(|step| format!("`{}` is {}", step.place(), step.value())).collect();
-    match back.iter().try_for_each(|step| step.put().map_err(|error| (step, error))) {
+    match restore::put_all(&back) {
         Ok(()) => {
             notes.remove_file(name).ok()?;
             // Nothing was changed yet when it was killed.

@@ -4,9 +4,10 @@
 //! decided in `iowhy-diagnose`.
 
 mod changed;
+mod dm_crypt;
 mod mount_time;
 mod read;
 mod restore;
 
 pub use changed::{ChangedSetting, restore_leftovers};
-pub use read::{Storage, read, read_each, read_queue};
+pub use read::{Storage, read, read_device, read_each};

@@ -1,5 +1,5 @@
-//! The times that a mount keeps: when a read changes the time of access (an attribute of the mount), and whether new times stay
-//! in memory (a flag of the file system, which all its mounts share).
+//! What belongs to a mount: when a read changes the time of access (an attribute of the mount), whether new times stay in memory
+//! (a flag of the file system, which all its mounts share), and for notes alone the read-ahead window of a file system.
 //!
 //! Invariants: no other option of a mount is touched, and where the kernel touched one it is an error; a mount is found again by
 //! its number, device, point and namespace together, and by nothing less.
@@ -60,7 +60,7 @@ fn others(key: Key, mount: &Mount) -> [Vec<&str>; 2] {
     [&mount.options, &mount.super_options].map(|options| options.split(',').filter(other).collect())
 }
 
-/// One of the two settings of one mount.
+/// A setting of one mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MountTime {
     pub(super) key: Key,
@@ -146,7 +146,7 @@ impl MountTime {
         let mut word = || words.next();
         (word()? == "mount").then_some(())?;
         let (namespace, id, device) = (word()?.to_owned(), word()?.parse().ok()?, word()?.split_once(':')?);
-        let key = Key::from_id(word()?).filter(|key| !values(*key).is_empty())?;
+        let key = Key::from_id(word()?).filter(|key| *key == Key::ReadAhead || !values(*key).is_empty())?;
         let device = (device.0.parse().ok()?, device.1.parse().ok()?);
         Some(MountTime { key, point: PathBuf::from(word()?), id, device, namespace })
     }

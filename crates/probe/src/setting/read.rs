@@ -12,10 +12,11 @@ use iowhy_linux::choice;
 use iowhy_linux::control_group::ControlGroups;
 use iowhy_linux::mounts::Mount;
 
-use super::mount_time;
+use super::{dm_crypt, mount_time};
 use crate::target::devices;
 use iowhy_linux::block::devices::Devices;
-use iowhy_linux::block::sysfs::whole_disk;
+use iowhy_linux::block::sysfs::{Sysfs, whole_disk};
+use iowhy_linux::served;
 
 /// Devices and mount under a path.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,7 @@ pub fn read(root: &Path, place: &Storage) -> Vec<Reading> {
     let mut found = vec![governor(&files), mitigations(&files), thp(&files)];
     found.extend(memory(&files));
     found.extend(queues(&files, place));
+    found.extend(encryption(&files, place));
     found.extend(place.mount.iter().flat_map(mount));
     found.extend(control_groups(root, &place.devices));
     found
@@ -62,9 +64,13 @@ pub fn read_each(root: &Path, place: &Storage, key: Key) -> Vec<Reading> {
     }
 }
 
-/// A setting of the queue of one device, by its kernel name.
-pub fn read_queue(root: &Path, device: &str, key: Key) -> Reading {
-    queue(&Files { root }, key, device)
+/// A setting of one device, by its kernel name.
+pub fn read_device(root: &Path, device: &str, key: Key) -> Reading {
+    let files = Files { root };
+    match key.group() {
+        Group::Encryption => encryption_of(&files, device, &[key]).remove(0),
+        _ => queue(&files, key, device),
+    }
 }
 
 /// Files below the root, named as if the root were `/`.
@@ -200,11 +206,12 @@ fn memory(files: &Files<'_>) -> Vec<Reading> {
     ]
 }
 
-/// The queues of the devices under the path. Devices on which a setting is the same share a reading.
+/// The queues of the devices under the path. Devices on which a setting is the same share a reading. A served file system has
+/// no device, and its own read-ahead alone.
 fn queues(files: &Files<'_>, place: &Storage) -> Vec<Reading> {
     let mut found: Vec<Reading> = Vec::new();
     if place.devices.leaves.is_empty() {
-        return found;
+        return own_window(files, place).into_iter().collect();
     }
     for key in Key::ALL.iter().copied().filter(|key| key.group() == Group::Queue) {
         let begin = found.len();
@@ -245,12 +252,87 @@ fn queue(files: &Files<'_>, key: Key, device: &str) -> Reading {
     Reading { subject: Some(device.to_owned()), ..reading }
 }
 
-/// The read-ahead window of a file system that keeps its own, because its device number is none of a device.
+/// The read-ahead window of a file system that keeps its own: a served one, or one on several devices. That of a block device is
+/// `queue/read_ahead_kb` under another name (both show `ra_pages` of one `backing_dev_info`) and is not listed twice.
 fn own_window(files: &Files<'_>, place: &Storage) -> Option<Reading> {
-    let mount = place.mount.as_ref().filter(|mount| mount.device.0 == 0)?;
-    let file = format!("/sys/class/bdi/{}:{}/read_ahead_kb", mount.device.0, mount.device.1);
-    let reading = files.reading(Key::ReadAhead, &file);
-    reading.value.is_some().then(|| Reading { subject: Some(mount.file_system.clone()), ..reading })
+    let mount = place.mount.as_ref()?;
+    let reading = match window_of(files.root, mount)? {
+        Ok(file) => files.reading(Key::ReadAhead, &file),
+        // The window of the device below is none that counts here; without one there is nothing else to show.
+        Err(why) => Reading::unreadable(Key::ReadAhead, why),
+    };
+    Some(Reading { subject: Some(mount.point.display().to_string()), ..reading })
+}
+
+/// The file with the read-ahead window that a mount keeps for itself, or why it cannot be told; `None`: it keeps none. NFS and
+/// FUSE name it by the device number of the mount (Documentation/ABI/testing/sysfs-class-bdi). SMB, Ceph, 9p and others number
+/// theirs (`cifs-1`, by `super_setup_bdi()` in fs/super.c): then it is known only where there is one of that type.
+pub(super) fn window_of(root: &Path, mount: &Mount) -> Option<Result<String, String>> {
+    const WINDOWS: &str = "/sys/class/bdi";
+    let files = Files { root };
+    let ((major, minor), kind) = (mount.device, mount.file_system.as_str());
+    let there = |name: &str| {
+        let file = format!("{WINDOWS}/{name}/read_ahead_kb");
+        files.at(&file).exists().then_some(Ok(file))
+    };
+    if major != 0 {
+        return if kind == "fuseblk" { there(&format!("{major}:{minor}-fuseblk")) } else { None };
+    }
+    if kind == "btrfs" {
+        let member = Path::new(&mount.source).file_name()?.to_string_lossy().into_owned();
+        let node = fs::canonicalize(&mount.source).ok();
+        let member =
+            node.and_then(|node| Some(node.file_name()?.to_string_lossy().into_owned())).unwrap_or(member);
+        let home = Sysfs::at(files.at("/sys")).btrfs_of(&member)?;
+        let home = home.strip_prefix(root).unwrap_or(&home);
+        let file = format!("/{}/bdi/read_ahead_kb", home.display().to_string().trim_start_matches('/'));
+        return files.at(&file).exists().then_some(Ok(file));
+    }
+    if let Some(exact) = there(&format!("{major}:{minor}")) {
+        return Some(exact);
+    }
+    // Layers of an overlay have windows of their own, and theirs count.
+    let served = served::by_type(kind)?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let of_type = |name: &String| {
+        name.strip_prefix(kind).and_then(|rest| rest.strip_prefix('-')).is_some_and(is_number)
+    };
+    let names: Vec<String> = files.names(WINDOWS).into_iter().filter(of_type).collect();
+    match names.as_slice() {
+        [] => None,
+        [one] => there(one),
+        several => Some(Err(format!(
+            "{served}: the kernel numbers the windows of {kind} mounts ({}) and does not tell which is this one's",
+            several.join(", ")
+        ))),
+    }
+}
+
+/// Flags of the encrypted devices under the path, setting by setting.
+fn encryption(files: &Files<'_>, place: &Storage) -> Vec<Reading> {
+    let keys: Vec<Key> = Key::ALL.iter().copied().filter(|key| key.group() == Group::Encryption).collect();
+    let of_each = place.devices.crypt.iter().flat_map(|device| encryption_of(files, device, &keys));
+    let mut found: Vec<Reading> = of_each.collect();
+    found.sort_by_key(|reading| keys.iter().position(|key| *key == reading.key));
+    found
+}
+
+/// Flags of one encrypted device: its table is read once. Details are its name, and the other options of its table.
+fn encryption_of(files: &Files<'_>, device: &str, keys: &[Key]) -> Vec<Reading> {
+    let read = dm_crypt::options(files.root, device);
+    let of = |key: &Key| {
+        let reading = match &read {
+            Err(why) => Reading::unreadable(*key, why.clone()),
+            Ok((name, options)) => {
+                let is_set = options.iter().any(|option| option == key.id());
+                let others = options.iter().filter(|option| *option != key.id());
+                let details = std::iter::once(name).chain(others).cloned().collect();
+                Reading { details, ..Reading::new(*key, if is_set { "1" } else { "0" }) }
+            }
+        };
+        Reading { subject: Some(device.to_owned()), ..reading }
+    };
+    keys.iter().map(of).collect()
 }
 
 /// Options of a mount that cost or hide something, beside its times of access.

@@ -100,7 +100,11 @@ fn devices_that_agree_share_a_reading_and_others_stand_apart() {
 
 #[test]
 fn a_stack_and_a_file_system_of_its_own_number_have_windows_of_their_own() {
-    let root = Root::new(&[("sys/class/bdi/0:44/read_ahead_kb", "4096")]);
+    let root = Root::new(&[
+        ("sys/class/bdi/btrfs-1/read_ahead_kb", "1"),
+        ("sys/fs/btrfs/1234/bdi/read_ahead_kb", "4096"),
+        ("sys/fs/btrfs/1234/devices/sda/size", "1"),
+    ]);
     root.disk("sda", &[("read_ahead_kb", "128")]);
     root.disk("dm-0", &[("read_ahead_kb", "512")]);
     let devices = Devices { leaves: vec!["sda".into()], stack: Some("dm-0".into()), ..Devices::default() };
@@ -112,6 +116,40 @@ fn a_stack_and_a_file_system_of_its_own_number_have_windows_of_their_own() {
     // Without a window of its own it is the device's.
     let overlay = root.read(&["sda"], "36 27 0:45 / /data rw - overlay overlay rw");
     assert_eq!(values(&overlay, Key::ReadAhead), ["128"]);
+}
+
+#[test]
+fn a_served_file_system_has_a_window_where_it_can_be_told_which() {
+    let root = Root::new(&[
+        ("sys/class/bdi/0:51/read_ahead_kb", "256"),
+        ("sys/class/bdi/8:1-fuseblk/read_ahead_kb", "64"),
+        ("sys/class/bdi/8:1/read_ahead_kb", "128"),
+        ("sys/class/bdi/cifs-7/read_ahead_kb", "2048"),
+        ("sys/class/bdi/ceph-1/read_ahead_kb", "8192"),
+        ("sys/class/bdi/ceph-2/read_ahead_kb", "4096"),
+    ]);
+    let of = |number: &str, kind: &str| {
+        let all = root.read(&[], &format!("36 27 {number} / /data rw - {kind} server:/x rw"));
+        let found: Vec<Reading> = all.into_iter().filter(|r| r.key.group() == Group::Queue).collect();
+        assert!(found.iter().all(|r| r.key == Key::ReadAhead && r.subject.as_deref() == Some("/data")));
+        found
+    };
+    for (number, kind, value, name) in [
+        ("0:51", "nfs4", "256", "0:51"),
+        ("0:51", "fuse.sshfs", "256", "0:51"),
+        ("0:60", "cifs", "2048", "cifs-7"),
+        ("8:1", "fuseblk", "64", "8:1-fuseblk"),
+    ] {
+        let found = of(number, kind);
+        assert_eq!(values(&found, Key::ReadAhead), [value], "{kind}");
+        assert_eq!(found[0].file, Some(format!("/sys/class/bdi/{name}/read_ahead_kb")), "{kind}");
+    }
+    // Two of one type: the kernel does not tell which is whose.
+    let ceph = of("0:61", "ceph");
+    let why = ceph[0].limitation.as_ref().unwrap();
+    assert!(ceph[0].value.is_none() && why.contains("ceph-1, ceph-2"), "{why}");
+    // No window, none of this type, and a disk's own, which is that of its queue.
+    assert!(of("0:62", "9p").is_empty() && of("0:63", "tmpfs").is_empty() && of("8:1", "ext4").is_empty());
 }
 
 #[test]

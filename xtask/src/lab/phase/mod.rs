@@ -2,6 +2,7 @@
 
 mod copying;
 mod disks;
+mod encryption;
 mod failures;
 mod interleave;
 mod kernels;
@@ -38,6 +39,7 @@ pub(super) const ALL: &[Phase] = &[
     paced::PHASE,
     copying::PHASE,
     ladder::PHASE,
+    encryption::PHASE,
     failures::PHASE,
     targets::PHASE,
     interleave::PHASE,

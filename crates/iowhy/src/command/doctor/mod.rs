@@ -71,7 +71,11 @@ fn measure(reading: &Reading, judgement: &Judgement, all: &[Reading], path: &Pat
     let sudo = if rustix::process::geteuid().is_root() { "" } else { "sudo " };
     let alone = all.iter().filter(|other| other.key == reading.key).count() < 2;
     let device = match &reading.subject {
-        Some(name) if reading.key.group() == Group::Queue && !alone && !name.contains(' ') => {
+        Some(name)
+            if matches!(reading.key.group(), Group::Queue | Group::Encryption)
+                && !alone
+                && !name.contains(' ') =>
+        {
             format!("{name}/")
         }
         _ => String::new(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use iowhy_core::cell::{CellRun, StateCheck};
 use iowhy_core::problem::Problem;
-use iowhy_core::setting::{Key, Reading};
+use iowhy_core::setting::{Group, Key, Reading};
 use iowhy_core::stats::Verdict;
 use iowhy_core::warning::Warning;
 use iowhy_path::change::{Change, change_in_rounds};
@@ -93,16 +93,15 @@ pub(super) fn run(
     let begun = Instant::now();
     let how = How::new(args);
     let name = path.display().to_string();
+    // Flags of dm-crypt cannot even be read without.
+    if wish.key.group() == Group::Encryption && !place.devices.crypt.is_empty() {
+        needs_root(wish)?;
+    }
     let mut readings = wish.present(place, &name)?;
     let value = wish.value_for(&readings)?;
     // Nothing is to be changed where it is so already.
     readings.retain(|reading| reading.value.as_ref() != Some(&value));
-    if !rustix::process::geteuid().is_root() {
-        return Err(Problem::refused(format!(
-            "`--try {wish}` changes a setting of the machine, which needs root"
-        ))
-        .hint(format!("`sudo {}`", shell::line(std::env::args_os()))));
-    }
+    needs_root(wish)?;
     let outputs = Outputs::open(options)?;
     interrupt::install();
     let progress = Progress::new(outputs.quiet());
@@ -160,6 +159,14 @@ pub(super) fn run(
     Ok(ending)
 }
 
+fn needs_root(wish: &Wish) -> Result<(), Problem> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(Problem::refused(format!("`--try {wish}` changes a setting of the machine, which needs root"))
+        .hint(format!("`sudo {}`", shell::line(std::env::args_os()))))
+}
+
 /// An interrupted trial, and a request whose two sides cannot be compared, make the exit code 1.
 fn ending_of(record: &TrialRecord) -> Ending {
     let interrupted = record.interrupted.then(ending::interrupted);
@@ -198,11 +205,28 @@ fn keep(readings: &[Reading], value: &str) -> String {
         (Some(Key::AccessTime), option) => of_mount(option),
         (Some(Key::LazyTime), "on") => of_mount("lazytime"),
         (Some(Key::LazyTime), _) => of_mount("nolazytime"),
+        (Some(key), value) if key.group() == Group::Encryption => {
+            let commands = readings.iter().map(|reading| keep_flag(reading, value));
+            commands.collect::<Vec<_>>().join("; ")
+        }
         _ => {
             let files: Vec<&str> = readings.iter().filter_map(|reading| reading.file.as_deref()).collect();
             format!("echo {value} | sudo tee {}", files.join(" "))
         }
     }
+}
+
+/// The command that gives an encrypted device a flag beside those that it has now. It asks for the passphrase.
+fn keep_flag(reading: &Reading, value: &str) -> String {
+    let Some((name, options)) = reading.details.split_first() else { return String::new() };
+    let flags = options.iter().map(String::as_str).chain((value == "1").then_some(reading.key.id()));
+    let words = flags.filter_map(|flag| match flag {
+        "allow_discards" => Some("--allow-discards ".to_owned()),
+        flag if Key::from_id(flag).is_some() => Some(format!("--perf-{flag} ")),
+        // The header of the volume says the others.
+        _ => None,
+    });
+    format!("sudo cryptsetup refresh {}{}", words.collect::<String>(), shell::quoted(name))
 }
 
 /// The cells of the requests, their slices as long as the time allows. Preparing a slice takes about as long as the slice.
@@ -380,5 +404,15 @@ mod tests {
         let mount = |key| [Reading { subject: Some("/a b".into()), ..Reading::new(key, "relatime") }];
         assert_eq!(keep(&mount(Key::AccessTime), "noatime"), "sudo mount -o remount,noatime '/a b'");
         assert_eq!(keep(&mount(Key::LazyTime), "off"), "sudo mount -o remount,nolazytime '/a b'");
+        let crypt = Reading {
+            details: ["home", "allow_discards", "same_cpu_crypt", "sector_size:4096"]
+                .map(str::to_owned)
+                .to_vec(),
+            ..Reading::new(Key::NoReadWorkqueue, "0")
+        };
+        let kept =
+            "sudo cryptsetup refresh --allow-discards --perf-same_cpu_crypt --perf-no_read_workqueue home";
+        assert_eq!(keep(std::slice::from_ref(&crypt), "1"), kept);
+        assert_eq!(keep(&[crypt], "0"), kept.replace("--perf-no_read_workqueue ", ""));
     }
 }

@@ -14,8 +14,11 @@ impl Wish {
     /// # Errors
     /// A refusal for a path without a device, without the one that is named, or without that setting.
     pub(super) fn present(&self, place: &Storage, path: &str) -> Result<Vec<Reading>, Problem> {
+        let root = std::path::Path::new(ROOT);
         let leaves = &place.devices.leaves;
-        if matches!(self.key.group(), Group::Queue | Group::Memory) && leaves.is_empty() {
+        // A served file system has a read-ahead of its own.
+        let of_mount = || self.key == Key::ReadAhead && !setting::read_each(root, place, self.key).is_empty();
+        if matches!(self.key.group(), Group::Queue | Group::Memory) && leaves.is_empty() && !of_mount() {
             let why = place.devices.reason.as_deref().unwrap_or("no block device was found");
             return Err(Problem::refused(format!(
                 "`{path}` has no block device under it that `{}` could touch: {why}",
@@ -23,6 +26,16 @@ impl Wish {
             ))
             .hint("name a directory, a file or a device on a disk"));
         }
+        let crypt = &place.devices.crypt;
+        if self.key.group() == Group::Encryption && crypt.is_empty() {
+            return Err(Problem::refused(format!(
+                "`{path}` has no device under it that dm-crypt encrypts, as `{}` needs",
+                self.key.id()
+            ))
+            .hint("`iowhy doctor` shows what this path has"));
+        }
+        // Devices that have such a setting, and that may be named.
+        let devices = if self.key.group() == Group::Encryption { crypt } else { leaves };
         if self.key.group() == Group::FileSystem && place.mount.is_none() {
             return Err(Problem::refused(format!(
                 "`{path}` is a device, and `{}` is of a mount",
@@ -30,21 +43,22 @@ impl Wish {
             ))
             .hint("name the directory where it is mounted"));
         }
-        let root = std::path::Path::new(ROOT);
         let found = match &self.device {
-            Some(device) if leaves.contains(device) || place.devices.stack.as_ref() == Some(device) => {
-                vec![setting::read_queue(root, device, self.key)]
+            Some(device)
+                if devices.contains(device)
+                    || self.key.group() == Group::Queue && place.devices.stack.as_ref() == Some(device) =>
+            {
+                vec![setting::read_device(root, device, self.key)]
             }
             Some(device) => {
-                return Err(Problem::refused(format!("`{path}` does not stand on `{device}`")).hint(
-                    format!(
-                        "it stands on {}: `--try {}/{}={}`",
-                        leaves.join(", "),
-                        leaves.first().map_or("", String::as_str),
-                        self.key.id(),
-                        self.value
-                    ),
-                ));
+                let (id, value) = (self.key.id(), &self.value);
+                let hint = match devices.first() {
+                    Some(first) => {
+                        format!("it stands on {}: `--try {first}/{id}={value}`", devices.join(", "))
+                    }
+                    None => format!("leave the device away: `--try {id}={value}`"),
+                };
+                return Err(Problem::refused(format!("`{path}` does not stand on `{device}`")).hint(hint));
             }
             None => setting::read_each(root, place, self.key),
         };
@@ -115,7 +129,11 @@ fn range(key: Key) -> std::ops::RangeInclusive<u64> {
     // Two pages: "the minimum value allowed for dirty_bytes" (admin-guide/sysctl/vm).
     let two_pages = 2 * rustix::param::page_size() as u64;
     match key {
-        Key::Iostats => 0..=1,
+        Key::Iostats
+        | Key::NoReadWorkqueue
+        | Key::NoWriteWorkqueue
+        | Key::SameCpuCrypt
+        | Key::SubmitFromCryptCpus => 0..=1,
         Key::Nomerges => 0..=2,
         Key::Requests => 4..=u64::from(u32::MAX),
         Key::ReadAhead => 0..=u64::from(u32::MAX),
@@ -193,6 +211,9 @@ mod tests {
         assert!(wish.present(&place, "/data").unwrap_err().message.contains("read_ahead_kb"));
         let other = parsed("no-such-c/read_ahead_kb=0").present(&place, "/data").unwrap_err();
         assert!(other.message.contains("no-such-c") && other.hint.unwrap().contains("no-such-a, no-such-b"));
+        assert!(
+            parsed("no_read_workqueue=1").present(&place, "/data").unwrap_err().message.contains("dm-crypt")
+        );
         assert!(parsed("atime=noatime").present(&place, "/dev/x").unwrap_err().message.contains("mount"));
     }
 }
