@@ -97,6 +97,8 @@ pub(super) const CASES: &[Case] = &[
         setup: &[DATA, Setup::Compile("arena")],
         needs: &[Need::Compiler],
         quick: true,
+        // It reads one cached file several times, which is as true.
+        accept: &[FindingId::RepeatedReads],
         ..FRESH
     },
     Case {
@@ -105,6 +107,8 @@ pub(super) const CASES: &[Case] = &[
         slow: &["{python}", "{scripts}/fresh.py", "{dir}/data-256m", "6", "fresh"],
         repaired: &["{python}", "{scripts}/fresh.py", "{dir}/data-256m", "6", "into"],
         needs: &[Need::Python],
+        // It reads one cached file several times, which is as true.
+        accept: &[FindingId::RepeatedReads],
         ..FRESH
     },
     Case {
