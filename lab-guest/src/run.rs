@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::sys::number;
@@ -26,17 +27,23 @@ struct Options {
     filter: usize,
     /// Killed after this, by the guest's clock.
     limit: Duration,
+    /// Ended by this signal then.
+    signal: Signal,
 }
 
 impl Options {
-    /// Reads `as=65534,filter=500,limit=60`, or `-`.
+    /// Reads `as=65534,filter=500,limit=60`, or `-`; `fault=60` ends it as a fault in it would.
     fn read(text: &str) -> Result<Options, String> {
-        let mut options = Options { user: None, filter: 0, limit: Duration::from_secs(600) };
+        let mut options =
+            Options { user: None, filter: 0, limit: Duration::from_secs(600), signal: Signal::KILL };
         for word in text.split(',').filter(|word| *word != "-" && !word.is_empty()) {
             match word.split_once('=') {
                 Some(("as", user)) => options.user = Some(number(user)? as u32),
                 Some(("filter", n)) => options.filter = number(n)? as usize,
                 Some(("limit", s)) => options.limit = Duration::from_secs(number(s)?),
+                Some(("fault", s)) => {
+                    (options.limit, options.signal) = (Duration::from_secs(number(s)?), Signal::SEGV);
+                }
                 _ => return Err(format!("`{word}` is no option of a run")),
             }
         }
@@ -74,12 +81,12 @@ pub(crate) fn run(label: &str, options: &str, argv: &[&str]) -> Result<Value, St
     let begun = Instant::now();
     let mut child = command.spawn().map_err(|e| format!("cannot run {program}: {e}"))?;
     let (done, is_done) = mpsc::channel::<()>();
-    let (pid, limit) = (child.id(), options.limit);
+    let (pid, limit, signal) = (child.id(), options.limit, options.signal);
     let watch = std::thread::spawn(move || {
         let late = is_done.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
         if late && let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
             // It is our child and not yet waited for, so the number is still its own.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            let _ = rustix::process::kill_process(pid, signal);
         }
         late
     });
