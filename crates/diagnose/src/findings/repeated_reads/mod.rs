@@ -102,10 +102,11 @@ struct Again<'a> {
 
 impl<'a> Again<'a> {
     /// `None` where nothing was certainly read twice. A file that was cut off later held more than its size now: what the marks show as
-    /// distinct counts as well. Files that the kernel makes at each read have no size, or that of a page whatever they hold.
+    /// distinct counts as well. What was written over is new. Files that the kernel makes at each read have no size, or that of a page whatever they hold.
     fn of(file: &'a FileUse) -> Option<Again<'a>> {
         let size = file.size_bytes.filter(|size| *size > 0)?;
-        let holds = size.max(file.reads.distinct_bytes) as f64;
+        let written_over = file.writes.bytes.saturating_sub(file.writes.distinct_bytes);
+        let holds = size.max(file.reads.distinct_bytes).saturating_add(written_over) as f64;
         let again = file.reads.bytes as f64 - holds;
         let made = file.file_system.as_deref().is_some_and(|name| MADE_AT_EACH_READ.contains(&name));
         (again > 0.0 && !made).then_some(Again { file, holds, again })

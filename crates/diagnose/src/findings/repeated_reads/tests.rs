@@ -53,6 +53,8 @@ fn files_without_a_size_of_their_own_repeat_nothing() {
     none(|f| f.size_bytes = Some(0));
     none(|f| (f.size_bytes, f.file_system) = (Some(4096), Some("sysfs".to_owned())));
     none(|f| f.kind = "pipe".to_owned());
+    // Written anew before each time that it is read.
+    none(|f| (f.writes.bytes, f.writes.distinct_bytes) = (f.reads.bytes, LOG));
     // Cut off to nothing but a header after all of it was read.
     none(|f| (f.size_bytes, f.reads.distinct_bytes) = (Some(4096), f.reads.bytes));
 }
