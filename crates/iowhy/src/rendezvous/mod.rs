@@ -33,7 +33,7 @@ use crate::record::rank::RankRecord;
 
 /// Another process may take this many times as long as this one did from one meeting to the next.
 const MAX_RATIO: u64 = 10;
-/// How long the last to leave waits for the others.
+/// How long the last to leave waits for the others, and who reads why the run ended for the writer of that.
 const GRACE: Duration = Duration::from_secs(2);
 /// From the answer to a meeting to what begins then, at first: ranks look every few milliseconds.
 const LEAD: Duration = Duration::from_millis(15);
@@ -361,16 +361,18 @@ impl<'w> Rendezvous<'w> {
             return Err(Problem::failed("interrupted: the ranks have no result together")
                 .hint("run it again and let it end"));
         }
-        if self.dir.stat(files::END).is_err() {
-            return Ok(());
-        }
-        let end: Option<End> = files::read(&self.dir, files::END);
-        Err(match end {
-            Some(End { rank, host, reason }) => {
-                Problem::failed(format!("rank {rank} on {host} ended the run: {reason}"))
+        // The name is there before the word is complete, and goes again where the word cannot be written.
+        let wait = Wait::new(self.world, GRACE);
+        while self.dir.stat(files::END).is_ok() {
+            if let Some(End { rank, host, reason }) = files::read(&self.dir, files::END) {
+                return Err(Problem::failed(format!("rank {rank} on {host} ended the run: {reason}")));
             }
-            None => Problem::failed("another rank ended the run; what it wrote to stderr says why"),
-        })
+            if wait.is_over() {
+                return Err(Problem::failed("another rank ended the run; what it wrote to stderr says why"));
+            }
+            wait.sleep();
+        }
+        Ok(())
     }
 
     /// Whether this process still has its place.

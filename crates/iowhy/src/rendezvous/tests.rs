@@ -204,6 +204,21 @@ fn a_rank_that_gives_up_tells_the_others_why() {
     assert!(other.unwrap().message.starts_with("interrupted"));
     let (first, _) = after_one_meeting(["a", "a"], &[TestWorld::default(), TestWorld::default()], |_| None);
     assert!(first.message.contains("it ended early"), "{first}");
+    // The word is waited for while it is written.
+    let (first, _) =
+        after_one_meeting(["a", "a"], &[TestWorld::default(), TestWorld::default()], |mut meeting| {
+            let word = files::write(&meeting.dir, files::END, &()).unwrap();
+            rustix::fs::ftruncate(&word, 0).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            let end = End { rank: 1, host: "host-a".to_owned(), reason: "the disk left".to_owned() };
+            let text = serde_json::to_string(&end).unwrap() + "\n";
+            rustix::io::pwrite(&word, text.as_bytes(), 0).unwrap();
+            meeting.over = true;
+            let _ = meeting.dir.remove_file(&meeting.own.0);
+            meeting.clear_when_alone();
+            None
+        });
+    assert!(first.message.contains("rank 1 on host-a ended the run: the disk left"), "{first}");
 }
 
 #[test]
