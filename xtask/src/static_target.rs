@@ -95,7 +95,7 @@ pub(crate) fn release(root: &Path, arch: Arch) -> Result<Vec<u8>, String> {
     ensure(root, &target)?;
     let built = Command::new("cargo")
         .args(["build", "--release", "--package", "iowhy", "--target", &target])
-        .args(["--config", "profile.release.strip=true", "--config", "profile.release.debug=0"])
+        .args(["--config", "profile.release.strip=true"])
         .args(["--config", &format!("target.{target}.linker=\"rust-lld\"")])
         .current_dir(root)
         .status()
