@@ -19,11 +19,11 @@ fn recorded(dir: &Path, program: &[&str]) -> Option<PathBuf> {
     Some(record)
 }
 
-/// dd in pieces of 4 KiB from a file in `dir`.
+/// dd in small pieces from a file in `dir`: reading takes longer than starting dd, also where the machine is busy.
 fn reads(dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let data = full_file(dir, "data", 16 * MIB);
     let from = format!("if={}", text(&data));
-    let record = recorded(dir, &["dd", &from, "of=/dev/null", "bs=4096", "status=none"])?;
+    let record = recorded(dir, &["dd", &from, "of=/dev/null", "bs=512", "status=none"])?;
     Some((record, data))
 }
 

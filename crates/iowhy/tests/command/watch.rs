@@ -186,8 +186,9 @@ fn attach_says_when_it_has_begun_and_a_signal_ends_it() {
     let mut line = String::new();
     BufReader::new(attached.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with(&format!("watching process {}; ", sleeper.id())), "{line}");
-    let interrupted = Command::new("kill").args(["-INT", &attached.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
+    // A test in the background of a shell inherits that SIGINT is ignored, and so does iowhy.
+    let ended = Command::new("kill").args(["-TERM", &attached.id().to_string()]).status().unwrap();
+    assert!(ended.success());
     let ran = attached.wait_with_output().unwrap();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();

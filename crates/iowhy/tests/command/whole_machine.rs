@@ -376,8 +376,15 @@ fn the_account_closes_and_its_parts_sum_to_the_whole() {
     let Some(counted) = profile["counted"]["io_some_ns"].as_f64() else {
         return skipped("this kernel counts no pressure (PSI)");
     };
-    // A conservation law, with room for the ends of the watch: both count the same waits by the same rule.
-    assert!(computed > 0.8 * counted && computed < 1.2 * counted, "{computed} {counted}");
+    // A conservation law, with room for the ends of the watch: both count the same waits by the same rule. Programs beside may have more waits
+    // at once than are followed (a test has 4,096 threads that wait for one lock): those are missing in what is computed, and the record says so.
+    assert!(computed < 1.2 * counted, "{computed} {counted}");
+    let lost = &profile["lost"];
+    if lost["waits"] != 0 || lost["events"] != 0 {
+        assert!(record["warnings"].to_string().contains("waits were"), "{lost} {}", record["warnings"]);
+        return skipped("a program beside this test had more waits than are followed");
+    }
+    assert!(computed > 0.8 * counted, "{computed} {counted}");
 }
 
 #[test]
