@@ -11,11 +11,11 @@ use iowhy_linux::names::{Dir, owner};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use super::files;
 use super::message::{End, Hello, Member, Welcome};
 use super::offset::Offset;
 use super::peer::{Life, Peer, is_same_kernel, is_there, life_by_lock};
 use super::wait::{Wait, World};
+use super::{GRACE, files};
 
 /// Attempts to begin a run where other processes also do.
 const MAX_ATTEMPTS: usize = 10;
@@ -142,8 +142,7 @@ pub(super) fn follow(
                 return Ok(some.entered(me, run, at_unix_ns));
             }
             let asked = asked.insert(some);
-            if asked.dir.stat(files::END).is_ok() {
-                let said = files::read::<End>(&asked.dir, files::END);
+            if let Some(said) = end(world, &asked.dir) {
                 let said = said.map_or_else(String::new, |end| format!(": {}", end.reason));
                 let _ = asked.dir.remove_file(&asked.name);
                 return Err(Problem::failed(format!("the run ended before all ranks had come{said}")));
@@ -169,6 +168,20 @@ pub(super) fn follow(
         }
         wait.sleep();
     }
+}
+
+/// Why the run ended. `None`: it has not. The name is there before the message in it is complete, so that this is waited for; `Some(None)`:
+/// it did not come. The name goes again where the message cannot be written.
+pub(super) fn end(world: &dyn World, dir: &Dir) -> Option<Option<End>> {
+    let wait = Wait::new(world, GRACE);
+    while dir.stat(files::END).is_ok() {
+        let end = files::read(dir, files::END);
+        if end.is_some() || wait.is_over() {
+            return Some(end);
+        }
+        wait.sleep();
+    }
+    None
 }
 
 /// A request to be let in.

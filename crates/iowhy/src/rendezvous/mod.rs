@@ -361,18 +361,15 @@ impl<'w> Rendezvous<'w> {
             return Err(Problem::failed("interrupted: the ranks have no result together")
                 .hint("run it again and let it end"));
         }
-        // The name is there before the word is complete, and goes again where the word cannot be written.
-        let wait = Wait::new(self.world, GRACE);
-        while self.dir.stat(files::END).is_ok() {
-            if let Some(End { rank, host, reason }) = files::read(&self.dir, files::END) {
-                return Err(Problem::failed(format!("rank {rank} on {host} ended the run: {reason}")));
+        match enter::end(self.world, &self.dir) {
+            None => Ok(()),
+            Some(Some(End { rank, host, reason })) => {
+                Err(Problem::failed(format!("rank {rank} on {host} ended the run: {reason}")))
             }
-            if wait.is_over() {
-                return Err(Problem::failed("another rank ended the run; what it wrote to stderr says why"));
+            Some(None) => {
+                Err(Problem::failed("another rank ended the run; what it wrote to stderr says why"))
             }
-            wait.sleep();
         }
-        Ok(())
     }
 
     /// Whether this process still has its place.

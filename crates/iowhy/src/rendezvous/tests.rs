@@ -184,6 +184,15 @@ fn a_rank_of_another_host_is_waited_for_as_long_as_the_limit_says() {
     assert!(waited >= 55_000_000_000, "{waited} ns");
 }
 
+/// Ends a run as rank 1 does whose message is not complete for a while.
+fn end_slowly(dir: &Dir, reason: &str) {
+    let file = dir.create_new(files::END, OFlags::RDWR, Mode::RUSR | Mode::WUSR).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let end = End { rank: 1, host: "host-a".to_owned(), reason: reason.to_owned() };
+    let text = serde_json::to_string(&end).unwrap() + "\n";
+    rustix::io::write(&file, text.as_bytes()).unwrap();
+}
+
 #[test]
 fn a_rank_that_gives_up_tells_the_others_why() {
     let worlds = [TestWorld::default(), TestWorld::default()];
@@ -207,18 +216,29 @@ fn a_rank_that_gives_up_tells_the_others_why() {
     // The word is waited for while it is written.
     let (first, _) =
         after_one_meeting(["a", "a"], &[TestWorld::default(), TestWorld::default()], |mut meeting| {
-            let word = files::write(&meeting.dir, files::END, &()).unwrap();
-            rustix::fs::ftruncate(&word, 0).unwrap();
-            std::thread::sleep(Duration::from_millis(100));
-            let end = End { rank: 1, host: "host-a".to_owned(), reason: "the disk left".to_owned() };
-            let text = serde_json::to_string(&end).unwrap() + "\n";
-            rustix::io::pwrite(&word, text.as_bytes(), 0).unwrap();
+            end_slowly(&meeting.dir, "the disk left");
             meeting.over = true;
             let _ = meeting.dir.remove_file(&meeting.own.0);
             meeting.clear_when_alone();
             None
         });
     assert!(first.message.contains("rank 1 on host-a ended the run: the disk left"), "{first}");
+}
+
+#[test]
+fn a_rank_that_is_not_let_in_waits_for_the_whole_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let worlds = [TestWorld::default(), TestWorld::default()];
+    let (held, _own) = begin(&worlds[0], &Dir::open(dir.path()).unwrap(), &member(&rank(0, "a"))).unwrap();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| join(&worlds[1], dir.path(), &rank(1, "a"), 2).err().unwrap());
+        while !held.entries().unwrap().iter().any(|entry| files::nonce(&entry.name).is_some()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        end_slowly(&held, "the disk left");
+        let told = other.join().unwrap();
+        assert_eq!(told.message, "the run ended before all ranks had come: the disk left");
+    });
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn recorded(dir: &Path, program: &[&str]) -> Option<PathBuf> {
 fn reads(dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let data = full_file(dir, "data", 16 * MIB);
     let from = format!("if={}", text(&data));
-    let record = recorded(dir, &["dd", &from, "of=/dev/null", "bs=512", "status=none"])?;
+    let record = recorded(dir, &["dd", &from, "of=/dev/null", "bs=1024", "status=none"])?;
     Some((record, data))
 }
 
@@ -77,8 +77,8 @@ fn the_calls_are_replayed_in_each_directory_and_nothing_is_left() {
     assert_measured(&places[0], &["io", "over_recorded"]);
     assert_measured(&places[1], &["io", "over_recorded", "over_here"]);
     assert_measured(&places[2], &["io", "over_recorded", "over_here"]);
-    // dd reads 4,096 blocks and the end of the file, and writes them; some reads more load its libraries.
-    assert!((8193..8300).contains(&value["calls"].as_u64().unwrap()), "{}", value["calls"]);
+    // dd reads 16,384 blocks and the end of the file, and writes them; some reads more load its libraries.
+    assert!((32_769..32_900).contains(&value["calls"].as_u64().unwrap()), "{}", value["calls"]);
     assert_eq!(fingerprint(&data), before);
     assert_eq!(names(dir.path()), ["data", "record.json"]);
     assert!(names(memory.path()).is_empty());
