@@ -33,7 +33,7 @@ use crate::record::rank::RankRecord;
 
 /// Another process may take this many times as long as this one did from one meeting to the next.
 const MAX_RATIO: u64 = 10;
-/// How long the last to leave waits for the others, and who reads why the run ended for the writer of that.
+/// How long the last to leave waits for the others, and a reader for the rest of the message that ends the run.
 const GRACE: Duration = Duration::from_secs(2);
 /// From the answer to a meeting to what begins then, at first: ranks look every few milliseconds.
 const LEAD: Duration = Duration::from_millis(15);

@@ -213,7 +213,7 @@ fn a_rank_that_gives_up_tells_the_others_why() {
     assert!(other.unwrap().message.starts_with("interrupted"));
     let (first, _) = after_one_meeting(["a", "a"], &[TestWorld::default(), TestWorld::default()], |_| None);
     assert!(first.message.contains("it ended early"), "{first}");
-    // The word is waited for while it is written.
+    // The message is waited for while it is written.
     let (first, _) =
         after_one_meeting(["a", "a"], &[TestWorld::default(), TestWorld::default()], |mut meeting| {
             end_slowly(&meeting.dir, "the disk left");
