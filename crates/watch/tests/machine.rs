@@ -3,23 +3,10 @@
 
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
-use std::time::Duration;
 
-use iowhy_core::machine::{Lost, MachineProfile, Wait};
-use iowhy_watch::machine::watch_machine;
-
-const SECOND: Duration = Duration::from_secs(1);
-
-/// `None`: the observer cannot be loaded here, which is told.
-fn watched(limit: Duration) -> Option<MachineProfile> {
-    match watch_machine(limit, None) {
-        Ok(profile) => Some(profile),
-        Err(problem) => {
-            println!("skipped: the whole machine cannot be observed here: {problem}");
-            None
-        }
-    }
-}
+use iowhy_core::machine::{Lost, Wait};
+use iowhy_linux::clock::monotonic_ns;
+use iowhy_watch::machine::MachineWatch;
 
 /// Direct reads wait for a device, each once: what the program counts is what is seen.
 #[test]
@@ -33,14 +20,26 @@ fn each_direct_read_is_one_wait_on_its_device() {
     };
     // A file that was just built is written back first: each page would be one more wait.
     file.sync_all().unwrap();
-    let watch = std::thread::spawn(|| watched(2 * SECOND));
-    std::thread::sleep(SECOND / 2);
-    let mut page = vec![0_u8; 8192];
-    let start = page.as_ptr().align_offset(4096);
-    for _ in 0..READS {
-        file.read_exact(&mut page[start..start + 4096]).unwrap();
+    let mut watch = match MachineWatch::begin(None) {
+        Ok(watch) => watch,
+        Err(problem) => {
+            println!("skipped: the whole machine cannot be observed here: {problem}");
+            return;
+        }
+    };
+    // The reads begin once they are observed, however long that took.
+    let reads = std::thread::spawn(move || {
+        let mut page = vec![0_u8; 8192];
+        let start = page.as_ptr().align_offset(4096);
+        for _ in 0..READS {
+            file.read_exact(&mut page[start..start + 4096]).unwrap();
+        }
+    });
+    while !reads.is_finished() {
+        watch.turn(None, monotonic_ns() + 20_000_000).unwrap();
     }
-    let Some(profile) = watch.join().unwrap() else { return };
+    reads.join().unwrap();
+    let profile = watch.take_interval().unwrap();
     let ours = profile.subjects.iter().position(|s| s.pid == std::process::id());
     let Some(ours) = ours.and_then(|at| u32::try_from(at).ok()) else {
         println!("skipped: the file system is on no device with requests");
