@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -30,6 +30,30 @@ impl Beside {
 
     pub(crate) fn pid(&self) -> u64 {
         u64::from(self.0.id())
+    }
+
+    /// Waits until the kernel counts so much of a process of the group (a line of `/proc/PID/io`).
+    fn until_one_has(&self, field: &str, bytes: u64) {
+        let begun = Instant::now();
+        let group = self.0.id().to_string();
+        let ours = |process: &PathBuf| {
+            let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+            // Behind the name: state, parent, process group.
+            stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(2)) == Some(&group)
+        };
+        let counted = |process: PathBuf| {
+            let io = fs::read_to_string(process.join("io")).unwrap_or_default();
+            io.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(": ")?.parse::<u64>().ok())
+        };
+        loop {
+            let mut processes =
+                fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).filter(ours);
+            if processes.any(|process| counted(process).is_some_and(|has| has >= bytes)) {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "no {bytes} {field} within a minute");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
@@ -101,7 +125,8 @@ fn of_two_programs_on_one_disk_the_one_with_more_requests_causes_the_others_dela
     let load =
         ["bench", "--quiet", "--rw", "randread", "--bs", "64k", "--state", "direct", "--iodepth", "16"];
     let culprit = Beside::start(binary().args(load).args(["--time", "30s"]).arg(&disk.device));
-    std::thread::sleep(Duration::from_secs(3));
+    // More than its program file, which it reads as well.
+    culprit.until_one_has("read_bytes", 256 << 20);
     let Some(record) = watched(&["--all"]) else { return };
     let culprit_pid = culprit.pid();
     drop((victim, culprit));
@@ -322,7 +347,7 @@ fn who_waits_for_a_slow_fuse_server_is_told_with_the_server() {
             .args(["serve", text(&mount), "20000", "0", "sync", "sh", "-c", script])
             .arg(mount.join("file")),
     );
-    std::thread::sleep(Duration::from_secs(1));
+    program.until_one_has("rchar", 256 << 10);
     let Some(record) = watched(&["--all"]) else { return };
     drop(program);
     if record["warnings"].to_string().contains("FUSE") {
