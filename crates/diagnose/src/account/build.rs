@@ -51,13 +51,18 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         match Parts::of(stack, class) {
             Some(Parts { device, queued, event, is_ring, delay }) => {
                 let at = |layer| Class { layer, ..class };
+                let served = off_disk.served_part(class);
                 book(at(Layer::Device), device, 0, Delay { behind_ns: 0.0, ..delay });
                 book(at(Layer::Block), queued, 0, Delay { beside_ns: 0.0, ..delay });
                 let rest = (1.0 - device - queued - event).max(0.0);
                 // Waits have no halves: they count where most of their time is.
-                let (events, others) = if event > 0.5 { (stack.events, 0) } else { (0, stack.events) };
+                let elsewhere = event.max(rest * served);
+                let (events, others) = if elsewhere > 0.5 { (stack.events, 0) } else { (0, stack.events) };
                 if event > 0.0 {
                     book(waiting_for(Wait::Poll, class), event, events, Delay::default());
+                }
+                if served > 0.0 {
+                    book(waiting_for(Wait::Server, class), rest * served, events, Delay::default());
                 }
                 // Requests on files that never came to a block device: a copy by a worker, a server.
                 let no_device = is_ring && device + queued <= 0.0;
@@ -67,7 +72,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
                     Some(Wait::DeviceRead | Wait::DeviceWrite) if on_a_volume || limited => at(Layer::Block),
                     _ => class,
                 };
-                book(rest_at, rest, others, Delay::default());
+                book(rest_at, rest * (1.0 - served), others, Delay::default());
             }
             None => book(class, 1.0, stack.events, Delay::default()),
         }
@@ -138,6 +143,10 @@ impl<'a> Meanings<'a> {
 struct OffDisk {
     /// Sleeps for pages wait for a served file system.
     pages: bool,
+    /// Part of the time in calls that read files, in those on served file systems.
+    reads: f64,
+    /// Part of the mappings of files, of those on served file systems.
+    mappings: f64,
     /// Rings whose requests were not followed wait for something else than a disk: a socket, a timer, a file in the cache.
     rings: bool,
 }
@@ -165,10 +174,31 @@ impl OffDisk {
         };
         let used = |file: &&FileUse| file.reads.calls > 0 || file.mapped;
         let served = profile.files.iter().filter(used).any(on_served);
+        // A pipe or socket has no pages; what a mapping of the program's own code waits for is not counted among mappings.
+        let share = |of: fn(&FileUse) -> u64| {
+            let files = profile.files.iter().filter(|file| file.kind == "regular");
+            let (all, served) = files.fold((0.0, 0.0), |(all, served), file| {
+                let of = of(file) as f64;
+                (all + of, served + if on_served(file) { of } else { 0.0 })
+            });
+            if all > 0.0 { served / all } else { 0.0 }
+        };
         let few = |requests: u64, sleeps| requests.saturating_mul(OffDisk::SLEEPS) < sleeps;
         OffDisk {
             pages: served && few(block.own_reads, reads),
+            reads: share(|file| file.reads.time_ns),
+            mappings: share(|file| file.mappings),
             rings: few(block.own_requests.max(block.kernel_requests), completions),
+        }
+    }
+
+    /// Of the time of such a wait in which no request of the program was under way, the part that a server is likely to have taken: a
+    /// program that reads its disk and a server waits for both in the same functions.
+    fn served_part(self, class: Class) -> f64 {
+        match (class.wait, class.operation) {
+            (Some(Wait::DeviceRead), Operation::Read) => self.reads,
+            (Some(Wait::DeviceRead), Operation::Fault) => self.mappings,
+            _ => 0.0,
         }
     }
 

@@ -17,19 +17,18 @@ use crate::classify::{Operation, Wait};
 pub(super) const PAGE_BYTES: f64 = 4096.0;
 /// System calls that open a file by its name.
 pub(super) const OPEN_CALLS: [&str; 4] = ["open", "openat", "openat2", "creat"];
-/// Those about names other than opening.
-pub(super) const NAME_CALLS: [&str; 12] = [
+/// Those that look at a name or what is behind it, or list names.
+const LOOK_CALLS: [&str; 11] = [
     "stat",
     "lstat",
     "newfstatat",
     "statx",
     "access",
     "faccessat",
-    "unlink",
-    "unlinkat",
-    "rename",
-    "renameat2",
-    "mkdir",
+    "faccessat2",
+    "readlink",
+    "readlinkat",
+    "getdents",
     "getdents64",
 ];
 /// Those that make, move or remove a name.
@@ -47,6 +46,23 @@ pub(super) const NAME_CHANGES: [&str; 12] = [
     "symlink",
     "symlinkat",
 ];
+/// Those about names other than opening.
+pub(super) const NAME_CALLS: [&str; 23] = both(&LOOK_CALLS, &NAME_CHANGES);
+/// Those that open or name.
+pub(super) const OPEN_OR_NAME: [&str; 27] = both(&OPEN_CALLS, &NAME_CALLS);
+
+/// These and those; a wrong length does not compile.
+const fn both<const N: usize>(these: &[&'static str], those: &[&'static str]) -> [&'static str; N] {
+    assert!(N == these.len() + those.len(), "the length of the list");
+    let mut all = [""; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = if at < these.len() { these[at] } else { those[at - these.len()] };
+        at += 1;
+    }
+    all
+}
+
 /// A mean number of requests in flight that counts as one at a time.
 pub(super) const ABOUT_ONE: f64 = 1.6;
 

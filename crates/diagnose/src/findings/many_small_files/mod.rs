@@ -8,7 +8,7 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
-use super::facts::{self, NAME_CALLS, OPEN_CALLS, PAGE_BYTES, Side};
+use super::facts::{self, NAME_CALLS, OPEN_CALLS, OPEN_OR_NAME, PAGE_BYTES, Side};
 use super::removable::Removable;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, loops, say};
@@ -37,17 +37,6 @@ const MAX_FAILING: f64 = 0.5;
 const BESIDE_OTHERS: f64 = 0.15;
 /// Part of the I/O time that names must take where nothing is known of the size of files.
 const MUCH: f64 = 0.4;
-
-/// Calls that open or name.
-const OPEN_OR_NAME: [&str; 16] = {
-    let mut all = [""; 16];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = if at < OPEN_CALLS.len() { OPEN_CALLS[at] } else { NAME_CALLS[at - OPEN_CALLS.len()] };
-        at += 1;
-    }
-    all
-};
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let files = Files::seen(facts)?;

@@ -8,7 +8,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::ServedMount;
 use iowhy_core::replay::Plan;
 
-use super::facts::{NAME_CALLS, OPEN_CALLS};
+use super::facts::OPEN_OR_NAME;
 use super::report::Draft;
 use super::served::{Asked, ServerWaits};
 use super::{Facts, Repairs, Rule, say, served};
@@ -76,7 +76,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 /// How many calls about names the program made, on any file system.
 fn calls(facts: &Facts<'_>) -> Option<String> {
     let counts = facts.profile.calls.as_ref().filter(|counts| counts.complete)?;
-    let about_names = |name: &str| OPEN_CALLS.contains(&name) || NAME_CALLS.contains(&name);
+    let about_names = |name: &str| OPEN_OR_NAME.contains(&name);
     let mut calls: Vec<_> = counts.calls.iter().filter(|c| about_names(&c.name) && c.calls > 0).collect();
     calls.sort_by_key(|c| std::cmp::Reverse(c.calls));
     let all: u64 = calls.iter().map(|c| c.calls).sum();
