@@ -22,6 +22,8 @@ const ROUNDING: f64 = 1e-9;
 ///   volume (dm, md), or a control group's use of a disk is limited, the rest of a wait for data is theirs ([`Layer::Block`]): it
 ///   becomes a request to a disk only when they let it. Sleeps with the same stack that were not recorded are split in the same proportions. All other waits are never split: a busy disk
 ///   beside them proves nothing.
+/// - Of waits for pages, which a program that reads a served file system shares with those for a disk, the rest is divided between the
+///   server and the disk, and counts as inferred ([`Account::inferred_share`]).
 /// - Where the stacks of a profile do not sum to its threads, the difference is [`Layer::Unexplained`] in
 ///   [`Account::layers`], with its sign.
 pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
@@ -37,32 +39,35 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
     for stack in &profile.stacks {
         let told = meanings.of(stack);
         let class = off_disk.corrected(told);
-        seen_ns += if class == told { stack.seen_ns } else { 0.0 };
+        let parts = Parts::of(stack, class);
+        let served = off_disk.served_part(class) * parts.as_ref().map_or(1.0, Parts::rest);
+        seen_ns += if class == told { stack.seen_ns * (1.0 - served) } else { 0.0 };
         let busy = stack.state == State::Running;
         if class.layer == Layer::Unexplained {
             *(if stack.known { &mut unknown_ns } else { &mut unseen_ns }) += stack.time_ns;
         }
-        sites.add(profile, stack, class);
+        sites.add(profile, stack, mostly(class, served));
         let mut book = |class, share: f64, events, delay| {
+            if share <= 0.0 && events == 0 {
+                return;
+            }
             let sum = sums.entry((stack.thread, class, busy)).or_default();
             sum.add(stack.time_ns * share, stack.wall_ns * share, events);
             sum.add_delay(delay);
         };
-        match Parts::of(stack, class) {
-            Some(Parts { device, queued, event, is_ring, delay }) => {
+        // Waits have no halves: they count where most of their time is.
+        let events_of = |part: f64| if part > 0.5 { stack.events } else { 0 };
+        if served > 0.0 {
+            book(waiting_for(Wait::Server, class), served, events_of(served), Delay::default());
+        }
+        match parts {
+            Some(parts) => {
+                let Parts { device, queued, event, is_ring, delay } = parts;
                 let at = |layer| Class { layer, ..class };
-                let served = off_disk.served_part(class);
                 book(at(Layer::Device), device, 0, Delay { behind_ns: 0.0, ..delay });
                 book(at(Layer::Block), queued, 0, Delay { beside_ns: 0.0, ..delay });
-                let rest = (1.0 - device - queued - event).max(0.0);
-                // Waits have no halves: they count where most of their time is.
-                let elsewhere = event.max(rest * served);
-                let (events, others) = if elsewhere > 0.5 { (stack.events, 0) } else { (0, stack.events) };
                 if event > 0.0 {
-                    book(waiting_for(Wait::Poll, class), event, events, Delay::default());
-                }
-                if served > 0.0 {
-                    book(waiting_for(Wait::Server, class), rest * served, events, Delay::default());
+                    book(waiting_for(Wait::Poll, class), event, events_of(event), Delay::default());
                 }
                 // Requests on files that never came to a block device: a copy by a worker, a server.
                 let no_device = is_ring && device + queued <= 0.0;
@@ -72,9 +77,10 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
                     Some(Wait::DeviceRead | Wait::DeviceWrite) if on_a_volume || limited => at(Layer::Block),
                     _ => class,
                 };
-                book(rest_at, rest * (1.0 - served), others, Delay::default());
+                let others = stack.events - events_of(event) - events_of(served);
+                book(rest_at, parts.rest() - served, others, Delay::default());
             }
-            None => book(class, 1.0, stack.events, Delay::default()),
+            None => book(class, 1.0 - served, stack.events - events_of(served), Delay::default()),
         }
     }
     let locks_beside_requests_ns = locks_beside_requests(profile, &mut meanings);
@@ -100,7 +106,8 @@ pub fn meanings<'a>(profile: &'a Profile, classifier: &'a Classifier) -> impl Fn
     let off_disk = OffDisk::new(profile, &mut Meanings { profile, classifier, seen: HashMap::new() });
     move |stack| {
         let known = stack.known.then(|| classifier.classify_stack(profile, stack));
-        off_disk.corrected(known.unwrap_or_else(|| unseen(stack.state)))
+        let class = off_disk.corrected(known.unwrap_or_else(|| unseen(stack.state)));
+        mostly(class, off_disk.served_part(class) * Parts::of(stack, class).map_or(1.0, |parts| parts.rest()))
     }
 }
 
@@ -138,15 +145,13 @@ impl<'a> Meanings<'a> {
     }
 }
 
-/// Waits that look like those for a disk, in runs whose own requests at block devices are too few to have ended them.
+/// Waits that look like those for a disk, and are for something else.
 #[derive(Clone, Copy, Debug, Default)]
 struct OffDisk {
-    /// Sleeps for pages wait for a served file system.
-    pages: bool,
-    /// Part of the time in calls that read files, in those on served file systems.
+    /// Of sleeps for pages beside which no request of the program was under way, the part that waited for a served file system: in calls
+    /// that read, and in all others.
     reads: f64,
-    /// Part of the mappings of files, of those on served file systems.
-    mappings: f64,
+    others: f64,
     /// Rings whose requests were not followed wait for something else than a disk: a socket, a timer, a file in the cache.
     rings: bool,
 }
@@ -158,57 +163,58 @@ impl OffDisk {
     fn new<'a>(profile: &'a Profile, meanings: &mut Meanings<'a>) -> OffDisk {
         // Requests are told by their insertion, which is always seen, not by their completion.
         let Some(block) = profile.block.as_ref() else { return OffDisk::default() };
-        let (mut reads, mut completions) = (0_u64, 0_u64);
+        let (mut reading, mut other, mut completions) = (0_u64, 0_u64, 0_u64);
         for stack in profile.stacks.iter().filter(|stack| stack.state == State::Blocked) {
             let class = meanings.of(stack);
             let followed = of_ring(stack, class).is_some();
-            match class.wait {
-                Some(Wait::DeviceRead) => reads = reads.saturating_add(stack.events),
-                Some(Wait::Completion) if !followed => completions = completions.saturating_add(stack.events),
-                _ => {}
-            }
+            let count = match class.wait {
+                Some(Wait::DeviceRead) if class.operation == Operation::Read => &mut reading,
+                Some(Wait::DeviceRead) => &mut other,
+                Some(Wait::Completion) if !followed => &mut completions,
+                _ => continue,
+            };
+            *count = count.saturating_add(stack.events);
         }
-        let on_served = |file: &FileUse| {
+        let requests = block.own_requests.max(block.kernel_requests);
+        let rings = requests.saturating_mul(OffDisk::SLEEPS) < completions;
+        let on_served = |file: &&FileUse| {
             let point = file.mount_point.as_deref();
             point.is_some_and(|point| profile.served.iter().any(|mount| mount.point == point))
         };
         let used = |file: &&FileUse| file.reads.calls > 0 || file.mapped;
-        let served = profile.files.iter().filter(used).any(on_served);
-        // A pipe or socket has no pages; what a mapping of the program's own code waits for is not counted among mappings.
-        let share = |of: fn(&FileUse) -> u64| {
-            let files = profile.files.iter().filter(|file| file.kind == "regular");
-            let (all, served) = files.fold((0.0, 0.0), |(all, served), file| {
-                let of = of(file) as f64;
-                (all + of, served + if on_served(file) { of } else { 0.0 })
-            });
-            if all > 0.0 { served / all } else { 0.0 }
-        };
-        let few = |requests: u64, sleeps| requests.saturating_mul(OffDisk::SLEEPS) < sleeps;
-        OffDisk {
-            pages: served && few(block.own_reads, reads),
-            reads: share(|file| file.reads.time_ns),
-            mappings: share(|file| file.mappings),
-            rings: few(block.own_requests.max(block.kernel_requests), completions),
+        if !profile.files.iter().filter(used).any(|file| on_served(&file)) {
+            return OffDisk { rings, ..OffDisk::default() };
         }
+        // A pipe or socket has no pages.
+        let files = || profile.files.iter().filter(|file| file.kind == "regular");
+        let all_ns: u64 = files().map(|file| file.reads.time_ns).sum();
+        let served_ns: u64 = files().filter(on_served).map(|file| file.reads.time_ns).sum();
+        let reads = if all_ns > 0 { served_ns as f64 / all_ns as f64 } else { 0.0 };
+        // Each sleep for a disk takes a request; those that reads slept for are not there for others.
+        let left = (block.own_reads as f64 - (1.0 - reads) * reading as f64).max(0.0);
+        let others = if other > 0 { (1.0 - left / other as f64).max(0.0) } else { 0.0 };
+        OffDisk { reads, others, rings }
     }
 
-    /// Of the time of such a wait in which no request of the program was under way, the part that a server is likely to have taken: a
-    /// program that reads its disk and a server waits for both in the same functions.
     fn served_part(self, class: Class) -> f64 {
         match (class.wait, class.operation) {
             (Some(Wait::DeviceRead), Operation::Read) => self.reads,
-            (Some(Wait::DeviceRead), Operation::Fault) => self.mappings,
+            (Some(Wait::DeviceRead), _) => self.others,
             _ => 0.0,
         }
     }
 
     fn corrected(self, class: Class) -> Class {
         match class.wait {
-            Some(Wait::DeviceRead) if self.pages => waiting_for(Wait::Server, class),
             Some(Wait::Completion) if self.rings => waiting_for(Wait::Poll, class),
             _ => class,
         }
     }
+}
+
+/// The meaning of most of a wait of which this part is a server's.
+fn mostly(class: Class, served: f64) -> Class {
+    if served > 0.5 { waiting_for(Wait::Server, class) } else { class }
 }
 
 /// The same, but it waits for this.
@@ -240,6 +246,11 @@ struct Parts {
 }
 
 impl Parts {
+    /// No request was under way.
+    fn rest(&self) -> f64 {
+        (1.0 - self.device - self.queued - self.event).max(0.0)
+    }
+
     /// `None`: it is not known, or the wait does not end with a request.
     fn of(stack: &StackTime, class: Class) -> Option<Parts> {
         let requests = stack.requests.filter(|_| class.wait.is_some_and(ends_with_a_request))?;

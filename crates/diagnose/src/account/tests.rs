@@ -261,7 +261,8 @@ fn sleeps_beside(own_reads: u64, file_on: &str) -> Vec<Option<Wait>> {
         served: vec![ServedMount { point: "/mnt/slow".to_owned(), ..ServedMount::default() }],
         files: vec![FileUse {
             mount_point: Some(file_on.to_owned()),
-            reads: Access { calls: 100, ..Access::default() },
+            kind: "regular".to_owned(),
+            reads: Access { calls: 100, time_ns: 100, ..Access::default() },
             ..FileUse::default()
         }],
         block: Some(BlockSample { own_reads, own_requests: own_reads, ..BlockSample::default() }),
@@ -273,45 +274,51 @@ fn sleeps_beside(own_reads: u64, file_on: &str) -> Vec<Option<Wait>> {
 #[test]
 fn sleeps_that_no_request_of_the_program_can_have_ended_are_not_for_a_disk() {
     assert_eq!(sleeps_beside(2, "/mnt/slow"), [Some(Wait::Server), Some(Wait::Poll)]);
-    assert_eq!(sleeps_beside(90, "/mnt/slow"), [Some(Wait::DeviceRead), Some(Wait::Completion)]);
+    // Whatever else it asked the disk for, it did not read there.
+    assert_eq!(sleeps_beside(90, "/mnt/slow"), [Some(Wait::Server), Some(Wait::Completion)]);
+    assert_eq!(sleeps_beside(90, "/srv"), [Some(Wait::DeviceRead), Some(Wait::Completion)]);
     // Nothing else than a disk can have given pages of this file: others' write-back may have cleaned them.
     assert_eq!(sleeps_beside(2, "/srv"), [Some(Wait::DeviceRead), Some(Wait::Poll)]);
 }
 
-/// Where 1,000 ns of sleeps for pages of a file go: to the disk, and to a server. A tenth of the time a request of the program was at the
-/// device; as many requests as sleeps. `[local, served]`: time in reads of a file there, and mappings.
-fn pages_of_two(stack: &[&'static str], [local, served]: [u64; 2]) -> (f64, f64) {
+/// Where 1,000 ns of twenty sleeps for pages go: to the disk, and to a server; and what of it is inferred. A tenth of the time a request of
+/// the program was at the device. `[local, served]`: time in reads of a file there.
+fn pages_of_two(stack: &[&'static str], own_reads: u64, [local, served]: [u64; 2]) -> [f64; 3] {
     use iowhy_core::profile::{Access, BlockSample, ServedMount};
     let pieces: Vec<Piece> = vec![(0, State::Blocked, stack.to_vec(), vec!["load"], true, 1000, 1.0)];
     let mut p = profile(&pieces, 0);
     let at_device = RequestTime { device_ns: 100.0, ..RequestTime::default() };
-    (p.stacks[0].seen_ns, p.stacks[0].requests) = (1000.0, Some(at_device));
-    p.block = Some(BlockSample { own_requests: 1, own_reads: 1, ..Default::default() });
+    (p.stacks[0].events, p.stacks[0].seen_ns, p.stacks[0].requests) = (20, 1000.0, Some(at_device));
+    p.block = Some(BlockSample { own_requests: own_reads, own_reads, ..Default::default() });
     p.served = vec![ServedMount { point: "/mnt/slow".to_owned(), ..ServedMount::default() }];
-    let file = |point: &str, used: u64| FileUse {
+    let file = |point: &str, time_ns: u64| FileUse {
         kind: "regular".to_owned(),
         mount_point: Some(point.to_owned()),
-        reads: Access { calls: used, time_ns: used, ..Access::default() },
-        mappings: used,
+        reads: Access { calls: time_ns, time_ns, ..Access::default() },
+        mapped: true,
         ..FileUse::default()
     };
     p.files = vec![file("/", local), file("/mnt/slow", served)];
     let a = account(&p, &Classifier::new());
     assert!((a.sum(|_| true).time_ns - 1000.0).abs() < 1e-9);
-    (a.wait(Wait::DeviceRead).time_ns, a.wait(Wait::Server).time_ns)
+    assert_eq!(a.entries.iter().map(|e| e.events).sum::<u64>(), 20);
+    [a.wait(Wait::DeviceRead).time_ns, a.wait(Wait::Server).time_ns, a.inferred_share() * 1000.0]
 }
 
 #[test]
 fn a_program_that_reads_its_disk_and_a_server_waits_for_both() {
-    let near = |(disk, server): (f64, f64), to: (f64, f64)| {
-        assert!((disk - to.0).abs() < 1e-9 && (server - to.1).abs() < 1e-9, "{disk} {server}: {to:?}");
+    let near = |parts: [f64; 3], [disk, server]: [f64; 2]| {
+        // What no request was seen beside, and may be the server's, is inferred.
+        let known = [disk, server, server];
+        assert!(parts.iter().zip(known).all(|(part, to)| (part - to).abs() < 1e-9), "{parts:?}: {known:?}");
     };
     let read = ["folio_wait_bit_common", "filemap_get_pages", "__x64_sys_read"];
-    near(pages_of_two(&read, [0, 500]), (100.0, 900.0));
-    near(pages_of_two(&read, [100, 300]), (325.0, 675.0));
-    near(pages_of_two(&read, [500, 0]), (1000.0, 0.0));
+    near(pages_of_two(&read, 20, [0, 500]), [100.0, 900.0]);
+    near(pages_of_two(&read, 20, [100, 300]), [325.0, 675.0]);
+    near(pages_of_two(&read, 1, [500, 0]), [1000.0, 0.0]);
     let fault = ["folio_wait_bit_common", "filemap_fault", "handle_mm_fault", "asm_exc_page_fault"];
-    near(pages_of_two(&fault, [1, 2]), (400.0, 600.0));
+    near(pages_of_two(&fault, 5, [0, 0]), [325.0, 675.0]);
+    near(pages_of_two(&fault, 20, [0, 0]), [1000.0, 0.0]);
 }
 
 /// Waiting of one thread for a ring: for events, for the device, and elsewhere for a file.
