@@ -24,6 +24,8 @@ enum {
 	WOKEN_BY_KERNEL = 64,
 	/* A sleep of a task that reclaims: a part of that, which is told as well. */
 	IN_RECLAIM = 128,
+	/* 256 and 512 are those of tails.h. It had been woken before it slept. */
+	WOKEN_BEFORE = 1024,
 };
 
 /* Whoever waits for a request is woken at once by the interrupt that ends it, which walks over all its pages before: no more than that. */
@@ -46,7 +48,7 @@ struct wait_event {
 	EVENT_HEAD;
 	u32 lost;
 	struct wait wait;
-	/* Who woke it: the task on the CPU, or, where that was interrupted, whoever. */
+	/* Who woke it: the task on the CPU, or, where that was interrupted, whoever; all 0: not known. */
 	u32 waker_pid;
 	u32 waker_tid;
 	/* The device whose request was done on this CPU just before; both 0: none was. */
@@ -159,8 +161,14 @@ static inline_always void count_wait(const struct wait *wait, u64 change, u64 no
 		times->memory_ended_ns = now;
 }
 
+/* An end that was not told: a kernel may refuse to run programs while some task is on the CPU. */
 static inline_always void begin_wait(u64 key, const struct wait *wait)
 {
+	struct wait *missed = map_lookup(&waits, &key);
+	if (missed && missed->since_ns) {
+		lose_of_machine(events);
+		count_wait(missed, -1, wait->since_ns);
+	}
 	if (map_update(&waits, &key, wait, BPF_ANY)) {
 		lose_of_machine(waits);
 		return;
@@ -169,8 +177,8 @@ static inline_always void begin_wait(u64 key, const struct wait *wait)
 }
 
 /* A wait is over: it is told, and forgotten. To take it out of the table may fail, where another CPU is at the same place: one without a
- * beginning is none. */
-static inline_always void end_wait(u64 key, u32 tid, struct wait *wait, u64 now, const u32 timed)
+ * beginning is none. `is_woken_here`: whatever this CPU does ends it. */
+static inline_always void end_wait(u64 key, u32 tid, struct wait *wait, u64 now, u32 is_woken_here, const u32 timed)
 {
 	count_wait(wait, -1, now);
 	if (timed && wait->flags & IN_CALL)
@@ -194,18 +202,21 @@ static inline_always void end_wait(u64 key, u32 tid, struct wait *wait, u64 now,
 	event->lost = 0;
 	event->wait = *wait;
 	wait->since_ns = 0;
-	u64 waker = get_current_pid_tgid();
+	u64 waker = is_woken_here ? get_current_pid_tgid() : 0;
 	event->waker_pid = waker >> 32;
 	event->waker_tid = waker;
 	struct cpu_times *times = times_of(cpu);
-	u64 done = times && now < times->done_ns + WAKES_WITHIN_NS ? times->done : 0;
+	u64 done = is_woken_here && times && now < times->done_ns + WAKES_WITHIN_NS ? times->done : 0;
 	event->major = done >> 32;
 	event->minor = done;
 	struct task_struct *current = get_current_task();
 	/* PF_KTHREAD */
-	if (READ(current, flags) >> 21 & 1)
+	if (is_woken_here && READ(current, flags) >> 21 & 1)
 		event->wait.flags |= WOKEN_BY_KERNEL;
-	get_current_comm(event->waker, COMM_BYTES);
+	if (is_woken_here)
+		get_current_comm(event->waker, COMM_BYTES);
+	else
+		event->waker[0] = 0;
 	u64 waiting = ringbuf_query(&requests, BPF_RB_AVAIL_DATA);
 	ringbuf_submit(event, waiting > REQUEST_BYTES / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	map_delete(&waits, &key);
@@ -303,7 +314,7 @@ static inline_always int any_switch(u64 *context, const u32 timed)
 		u64 key = next_tid;
 		struct wait *wait = map_lookup(&waits, &key);
 		if (wait && wait->since_ns)
-			end_wait(key, next_tid, wait, now, timed);
+			end_wait(key, next_tid, wait, now, 0, timed);
 		if (timed)
 			call_runs(next_tid, now);
 	} else {
@@ -347,13 +358,18 @@ static inline_always int any_switch(u64 *context, const u32 timed)
 	return 0;
 }
 
-static inline_always int woken(struct task_struct *task, const u32 timed)
+/* `is_queued`: it is in a run queue already. That ends the wait of a task that was woken while it was on its way to sleep: on the CPU of
+ * whoever woke it, which had to wait for the switch, or on the one where it slept, which was asked to do it. */
+static inline_always int woken(struct task_struct *task, const u32 is_queued, const u32 timed)
 {
 	u32 tid = READ(task, pid);
 	u64 key = tid;
 	struct wait *wait = map_lookup(&waits, &key);
-	if (wait && wait->since_ns)
-		end_wait(key, tid, wait, ktime_get_ns(), timed);
+	if (!wait || !wait->since_ns)
+		return 0;
+	if (is_queued)
+		wait->flags |= WOKEN_BEFORE;
+	end_wait(key, tid, wait, ktime_get_ns(), !is_queued || wait->cpu != get_smp_processor_id(), timed);
 	return 0;
 }
 
@@ -368,13 +384,12 @@ static inline_always int woken(struct task_struct *task, const u32 timed)
 	SEC("raw_tp/sched_waking") \
 	int on_##name##_waking(u64 *context) \
 	{ \
-		return woken((struct task_struct *)context[0], timed); \
+		return woken((struct task_struct *)context[0], 0, timed); \
 	} \
-	/* It is in a run queue. One that was woken while it was on its way to sleep is told here: whoever wakes has waited for the switch. */ \
 	SEC("raw_tp/sched_wakeup") \
 	int on_##name##_woken(u64 *context) \
 	{ \
-		return woken((struct task_struct *)context[0], timed); \
+		return woken((struct task_struct *)context[0], 1, timed); \
 	}
 
 ON_SLEEP(any, 0)
@@ -393,7 +408,7 @@ static inline_always int reclaim(u32 begins)
 	}
 	struct wait *wait = map_lookup(&waits, &key);
 	if (wait && wait->since_ns)
-		end_wait(key, tid, wait, ktime_get_ns(), 0);
+		end_wait(key, tid, wait, ktime_get_ns(), 1, 0);
 	return 0;
 }
 

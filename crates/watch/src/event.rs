@@ -97,7 +97,7 @@ pub struct BlockRequest<'a> {
     pub address: u64,
     /// Major and minor number of the device.
     pub device: (u32, u32),
-    /// First sector (512 bytes).
+    /// First sector.
     pub sector: u64,
     /// Length; of [`Step::Done`] the part that is done.
     pub bytes: u64,
@@ -109,6 +109,18 @@ pub struct BlockRequest<'a> {
     pub task: &'a str,
     /// Events of requests, of all CPUs, that were lost before this one.
     pub lost: u32,
+}
+
+/// Bytes of a sector, on every device (Linux block layer).
+pub const SECTOR: u64 = 512;
+
+impl BlockRequest<'_> {
+    /// Whether it may be one that was to do so many bytes from this sector on, and may have grown at both ends while it was queued; else it
+    /// is a later one in the same memory.
+    pub fn may_be(&self, sector: u64, left_bytes: u64) -> bool {
+        let end = |sector: u64, bytes: u64| sector.saturating_add(bytes / SECTOR);
+        self.sector <= sector && end(self.sector, self.bytes) >= end(sector, left_bytes)
+    }
 }
 
 /// A step in the life of a request.

@@ -8,9 +8,16 @@ use iowhy_core::machine::{Lost, Wait};
 use iowhy_linux::clock::monotonic_ns;
 use iowhy_watch::machine::MachineWatch;
 
-/// Direct reads wait for a device, each once: what the program counts is what is seen.
+/// How often the calling thread has slept so far, as the kernel counts it.
+fn sleeps() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// Direct reads wait for a device: each sleep that the kernel counts is one wait that is seen.
 #[test]
-fn each_direct_read_is_one_wait_on_its_device() {
+fn each_sleep_of_a_direct_read_is_one_wait_on_its_device() {
     const READS: u64 = 300;
     let path = std::env::current_exe().unwrap();
     let mut direct = std::fs::OpenOptions::new();
@@ -31,20 +38,30 @@ fn each_direct_read_is_one_wait_on_its_device() {
     let reads = std::thread::spawn(move || {
         let mut page = vec![0_u8; 8192];
         let start = page.as_ptr().align_offset(4096);
+        let before = sleeps();
         for _ in 0..READS {
             file.read_exact(&mut page[start..start + 4096]).unwrap();
         }
+        sleeps() - before
     });
     while !reads.is_finished() {
         watch.turn(None, monotonic_ns() + 20_000_000).unwrap();
     }
-    reads.join().unwrap();
+    // A read that finds its request done already does not sleep: on a busy or a fast machine, most of them.
+    let slept = reads.join().unwrap();
+    if slept == 0 {
+        println!("skipped: no read waited for its device");
+        return;
+    }
     let profile = watch.take_interval().unwrap();
     let ours = profile.subjects.iter().position(|s| s.pid == std::process::id());
     let Some(ours) = ours.and_then(|at| u32::try_from(at).ok()) else {
         println!("skipped: the file system is on no device with requests");
         return;
     };
+    let made_by_us = profile.devices.iter().flat_map(|d| &d.users).filter(|user| user.subject == ours);
+    let made: u64 = made_by_us.map(|user| user.requests).sum();
+    let done: u64 = profile.devices.iter().map(|device| device.reads).sum();
     let is_direct = |wait: &&Wait| {
         let stack = wait.stack.and_then(|stack| profile.stacks.get(stack as usize));
         wait.subject == ours
@@ -52,9 +69,14 @@ fn each_direct_read_is_one_wait_on_its_device() {
     };
     let waits: Vec<_> = profile.waits.iter().filter(is_direct).collect();
     let count: u64 = waits.iter().map(|wait| wait.count).sum();
-    // A read that finds its request done already does not sleep.
-    assert!(count <= READS && count > READS / 2, "{count}: {profile:#?}");
-    assert!(waits.iter().all(|wait| wait.device.is_some()), "{waits:?}");
+    assert!(count <= slept && made >= READS, "{count} of {slept}: {profile:#?}");
+    if done < made {
+        // Seen where a virtual machine runs no program in the kernel while a task of its manager is on the CPU.
+        println!("skipped: the kernel did not tell {} of {made} ends of requests", made - done);
+        return;
+    }
+    assert_eq!(count, slept, "{profile:#?}");
+    assert!(waits.iter().all(|wait| wait.device.is_some()), "{profile:#?}");
     assert_eq!(profile.lost, Lost { pooled: profile.lost.pooled, ..Default::default() });
     let parts: f64 = profile.subjects.iter().map(|s| s.io_some_ns).sum();
     assert!(

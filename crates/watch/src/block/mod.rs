@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use iowhy_core::profile::{BlockSample, DeviceTime, OtherUser};
 
-use crate::event::{BlockRequest, Event, Kind, Operation, RELEASED, Step};
+use crate::event::{BlockRequest, Event, Kind, Operation, RELEASED, SECTOR, Step};
 pub(crate) use busy::BusyTime;
 use in_flight::{Submitter, Ticket};
 use kept::Kept;
@@ -28,8 +28,6 @@ const REPORTED: usize = 32;
 const SEEN: f64 = 0.9;
 /// Loop devices (LOOP_MAJOR of `include/uapi/linux/major.h`): a worker of the kernel makes requests to what lies below of theirs.
 const LOOP: u32 = 7;
-/// Bytes of a sector, on every device (Linux block layer).
-const SECTOR: u64 = 512;
 
 /// Whom a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,13 +91,10 @@ struct UnderWay {
 }
 
 impl UnderWay {
-    /// Whether this event is about this request, which may have grown at both ends while it was queued, and not about a later
-    /// one in the same memory.
+    /// Whether this event is about this request, and not about a later one in the same memory.
     fn is(&self, request: &BlockRequest<'_>) -> bool {
-        let end = |sector: u64, bytes: u64| sector.saturating_add(bytes / SECTOR);
         (self.device, self.operation) == (request.device, request.operation)
-            && request.sector <= self.sector
-            && end(request.sector, request.bytes) >= end(self.sector, self.left_bytes)
+            && request.may_be(self.sector, self.left_bytes)
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) const IN_CALL: u32 = 256;
 pub(crate) const FIRST_IN_CALL: u32 = 512;
 const KERNEL_THREAD: u32 = 32;
 const WOKEN_BY_KERNEL: u32 = 64;
+/// It had been woken before it slept.
+pub(crate) const WOKEN_BEFORE: u32 = 1024;
 
 /// Tracepoints that a kernel may lack, their programs, and what is not seen without them.
 const OPTIONAL: [(&str, &[&str], &str); 4] = [
@@ -105,7 +107,7 @@ pub(crate) struct Ended {
     pub(crate) at_ns: u64,
     /// The CPU that ended it.
     pub(crate) on_cpu: u32,
-    /// The task on the CPU that ended it; thread 0: an idle CPU.
+    /// The task on the CPU that ended it; thread 0: an idle CPU, or not known.
     pub(crate) waker: (u32, u32),
     pub(crate) waker_name: String,
     pub(crate) waker_is_kernel: bool,

@@ -37,7 +37,7 @@ use facts::Lost;
 pub(crate) use facts::{Facts, SocketCalls};
 pub(crate) use machine::{
     BLOCKED, CpuTimes, Ended, FIRST_IN_CALL, IN_CALL, IN_RECLAIM, IO, MEMORY, MachineObserver, RECLAIMS,
-    Report, SERVER, Waiting,
+    Report, SERVER, WOKEN_BEFORE, Waiting,
 };
 pub(crate) use namer::Namer;
 pub(crate) use records::{ALL, FULL};

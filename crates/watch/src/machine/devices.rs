@@ -11,7 +11,7 @@ use iowhy_linux::mounts::{self, Mount};
 
 use super::ledger::{Ledger, MAX_DEVICES};
 use crate::block::BusyTime;
-use crate::event::{BlockRequest, Operation, Step};
+use crate::event::{BlockRequest, Operation, SECTOR, Step};
 
 /// Requests under way that are remembered; more than that have been lost from sight.
 const MAX_UNDER_WAY: usize = 65_536;
@@ -33,6 +33,7 @@ struct UnderWay {
     operation: Operation,
     since_ns: u64,
     issued_ns: Option<u64>,
+    sector: u64,
     left_bytes: u64,
 }
 
@@ -164,11 +165,16 @@ impl Devices {
         }
         let Some(device) = self.index(request.device) else { return };
         let known = self.under_way.get(&request.address).copied();
+        let comes = matches!(request.step, Step::Inserted | Step::Issued);
+        let same = known.filter(|k| {
+            (k.device, k.operation) == (device, request.operation)
+                && (!comes || request.may_be(k.sector, k.left_bytes))
+        });
         // Another one in the same memory: the end of the first was not seen.
-        let same = known.filter(|k| k.device == device && k.operation == request.operation);
         if let (Some(gone), None) = (known, same) {
             self.under_way.remove(&request.address);
             ledger.load(at_ns, gone.device, gone.subject, -1);
+            self.forgotten += 1;
         }
         match request.step {
             Step::Inserted | Step::Issued => self.comes(at_ns, request, device, by, same, ledger),
@@ -198,6 +204,7 @@ impl Devices {
             operation: request.operation,
             since_ns: at_ns,
             issued_ns: None,
+            sector: request.sector,
             left_bytes: request.bytes,
         };
         if known.is_none() {
@@ -205,7 +212,7 @@ impl Devices {
             self.count(device, by, request.bytes);
         }
         let mut next = known.unwrap_or(fresh);
-        next.left_bytes = request.bytes;
+        (next.sector, next.left_bytes) = (request.sector, request.bytes);
         match request.step {
             Step::Issued => {
                 self.all[device].queue_ns += at_ns.saturating_sub(next.since_ns);
@@ -243,7 +250,7 @@ impl Devices {
             Operation::Other => {}
         }
         if left > 0 {
-            known.left_bytes = left;
+            (known.sector, known.left_bytes) = (known.sector.saturating_add(request.bytes / SECTOR), left);
             return;
         }
         let known = *known;
@@ -413,5 +420,23 @@ mod tests {
         let late = BlockRequest { lost: 5, ..request(Step::Done, 2, 4096) };
         devices.request((4, 0), &late, MAKER, &mut ledger);
         assert_eq!((devices.under_way.len(), devices.all[0].reads), (0, 0));
+    }
+
+    #[test]
+    fn a_request_whose_end_was_not_told_is_lost_when_another_one_takes_its_memory() {
+        let (mut devices, mut ledger) = (Devices::default(), Ledger::new(0, 1));
+        let mut step = |at, step, sector| {
+            let request = BlockRequest { sector, ..request(step, 1, 4096) };
+            devices.request((at, 0), &request, MAKER, &mut ledger);
+        };
+        step(100, Step::Inserted, 8);
+        step(110, Step::Issued, 8);
+        step(900, Step::Inserted, 16);
+        step(910, Step::Issued, 16);
+        step(950, Step::Done, 16);
+        let device = &devices.all[0];
+        assert_eq!((devices.forgotten, devices.under_way.len()), (1, 0));
+        assert_eq!((device.reads, device.queue_ns, device.service_ns), (1, 20, 40));
+        assert_eq!(device.users[0].requests, 2);
     }
 }

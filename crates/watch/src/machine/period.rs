@@ -15,7 +15,7 @@ use crate::calls::errno_name;
 use crate::event::{BlockRequest, Operation, Step};
 use crate::in_kernel::{
     BLOCKED, Called, CpuTimes, Ended, FIRST_IN_CALL, IN_CALL, IN_RECLAIM, IO, MachineObserver, RECLAIMS,
-    Report, SERVER, Waiting,
+    Report, SERVER, WOKEN_BEFORE, Waiting,
 };
 
 /// Events that are kept until a period ends.
@@ -287,11 +287,19 @@ impl Collector {
     }
 
     /// A wait is over. Its device is that of the thread's own request, else that of the request whose end woke it, else the one that
-    /// whoever woke it had waited for meanwhile.
+    /// whoever woke it had waited for meanwhile. The own request of a task that was woken while it went to sleep was done before: its last
+    /// one, if no wait was for that.
     fn ended(&mut self, ended: &Ended, closed: &Closed) {
         let wait = &ended.wait;
         let of_device = is_of_device(wait);
-        let own = self.devices.served(wait.tid, wait.since_ns).filter(|_| of_device).copied();
+        let before_ns = match wait.flags {
+            flags if flags & IO == 0 => 0,
+            flags if flags & WOKEN_BEFORE == 0 => WAKES_WITHIN_NS,
+            _ => u64::MAX,
+        };
+        let waited_ns = self.last_device.get(&wait.tid).map_or(0, |(_, ended_ns)| *ended_ns);
+        let from_ns = wait.since_ns.saturating_sub(before_ns).max(waited_ns);
+        let own = self.devices.served(wait.tid, from_ns).filter(|_| of_device).copied();
         let done = ended.device.filter(|_| of_device).and_then(|number| self.devices.index(number));
         let by_device = own.map(|own| own.device).or(done).and_then(|device| u32::try_from(device).ok());
         let (waker_pid, waker_tid) = ended.waker;

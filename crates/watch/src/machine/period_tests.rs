@@ -1,7 +1,7 @@
 //! Events in a script: which device a wait belongs to, and what of it counts.
 
 use super::*;
-use crate::in_kernel::{IO, MEMORY};
+use crate::in_kernel::{BLOCKED, IO, MEMORY, WOKEN_BEFORE};
 
 const DISK: (u32, u32) = (254, 0);
 const READER: u32 = 11;
@@ -67,6 +67,11 @@ fn waits(collector: &mut Collector, wait: &Waiting, at_ns: u64, waker_tid: u32, 
     collector.event(at_ns, Event::End(ended));
 }
 
+/// A wait of a task that had been woken before it slept, by nobody who is known.
+fn waits_late(collector: &mut Collector, since_ns: u64, flags: u32) {
+    waits(collector, &waiting(READER, since_ns, flags | WOKEN_BEFORE), since_ns + 50, 0, None);
+}
+
 /// The device of each row.
 fn devices(collector: &Collector) -> Vec<Option<u32>> {
     collector.rows.iter().map(|row| row.device).collect()
@@ -83,6 +88,26 @@ fn a_waker_hands_on_its_device_only_if_it_waited_for_that_meanwhile() {
     // It wakes somebody who began to wait long after that.
     waits(&mut collector, &waiting(READER, 900, IO), 950, JOURNAL, None);
     assert_eq!(devices(&collector), [Some(0), None]);
+}
+
+#[test]
+fn a_task_woken_before_it_slept_had_waited_for_its_last_request() {
+    let mut collector = collector();
+    request(&mut collector, 100, Step::Issued, READER);
+    request(&mut collector, 150, Step::Done, READER);
+    waits_late(&mut collector, 155, BLOCKED);
+    assert_eq!(devices(&collector), [None], "a lock is no request");
+    waits_late(&mut collector, 255, IO);
+    assert_eq!(devices(&collector), [None, Some(0)]);
+    // A wait was for that one.
+    waits_late(&mut collector, 355, IO);
+    let counts = |collector: &Collector| collector.rows.iter().map(|row| row.count).collect::<Vec<_>>();
+    assert_eq!(counts(&collector), [2, 1]);
+    // The interrupt that ends a request wakes a moment later: the task may have fallen asleep between the two.
+    request(&mut collector, 100_000, Step::Issued, READER);
+    request(&mut collector, 150_000, Step::Done, READER);
+    waits(&mut collector, &waiting(READER, 151_000, IO), 152_000, 0, None);
+    assert_eq!(counts(&collector), [2, 2]);
 }
 
 #[test]
