@@ -429,6 +429,7 @@ impl<'a> Timeline<'a> {
         let beyond_total_ns = conserve::conserve(cpu, &accounts, &mut books);
         let idle_wall_ns = shares::share(&mut books, &accounts, &self.stacks, &self.clock);
         let idle_wall_ns = self.add_unrecorded(cpu, &mut accounts, &mut books, idle_wall_ns);
+        let (accounts, books) = rows::pool(accounts, books);
         let requests = self.requests.filter(|requests| end.completions_seen && requests.is_reliable());
         let start_ns = self.clock.start_ns();
         let log = self.log.take().map(|log| log.finish(start_ns, &self.stacks, requests.is_some()));

@@ -15,6 +15,8 @@ const PRIOR: f64 = 20.0;
 const ENOUGH: u64 = 400;
 /// Stacks that are taken over from related threads.
 const MAX_TAKEN_OVER: usize = 64;
+/// Rows up to which all threads are told apart: about 3 MB of a record. Of more, the shortest-lived threads of one name are one.
+const TOLD_APART: usize = 16_384;
 /// Most rows of the result; the smallest beyond lose their stack.
 const MAX_ROWS: usize = 65_536;
 
@@ -377,6 +379,47 @@ fn merge(into: &mut Row, row: &Row) {
     if let Some(more) = row.requests.ring_ns {
         *into.requests.ring_ns.get_or_insert(0.0) += more;
     }
+}
+
+/// Makes the shortest-lived threads of one name one, until the rows are few enough. The first thread is the program itself and stays, pools
+/// are last.
+pub(super) fn pool(mut accounts: Vec<Account>, mut books: Vec<Book>) -> (Vec<Account>, Vec<Book>) {
+    let mut rows: usize = books.iter().map(Book::len).sum();
+    let mut pools: HashMap<String, usize> = (0..accounts.len())
+        .filter(|i| !accounts[*i].individual)
+        .map(|i| (accounts[i].name.clone(), i))
+        .collect();
+    let mut shortest: Vec<usize> = (1..accounts.len()).filter(|i| accounts[*i].individual).collect();
+    shortest.sort_by_key(|i| (accounts[*i].lifetime_ns, std::cmp::Reverse(*i)));
+    let mut gone = vec![false; accounts.len()];
+    for index in shortest {
+        if rows <= TOLD_APART {
+            break;
+        }
+        let pool = match pools.get(&accounts[index].name) {
+            Some(pool) => *pool,
+            // The first of its name becomes the pool.
+            None => {
+                pools.insert(accounts[index].name.clone(), index);
+                continue;
+            }
+        };
+        let (account, book) = (std::mem::take(&mut accounts[index]), std::mem::take(&mut books[index]));
+        gone[index] = true;
+        accounts[pool].individual = false;
+        accounts[pool].merge(account);
+        let before = book.len() + books[pool].len();
+        for (key, row) in &book {
+            merge(books[pool].entry(*key).or_default(), row);
+        }
+        rows -= before - books[pool].len();
+    }
+    let order = |wanted: bool| {
+        let (accounts, gone) = (&accounts, &gone);
+        (0..accounts.len()).filter(move |i| !gone[*i] && accounts[*i].individual == wanted)
+    };
+    let order: Vec<usize> = order(true).chain(order(false)).collect();
+    order.into_iter().map(|i| (std::mem::take(&mut accounts[i]), std::mem::take(&mut books[i]))).unzip()
 }
 
 /// Which requests were followed.
