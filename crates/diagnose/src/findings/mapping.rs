@@ -62,25 +62,38 @@ impl Facts<'_> {
         (events >= enough).then_some(of_files > memory)
     }
 
-    /// Samples of faults in each process, by thread: of processes that are pooled, in one of them on average. Each process takes
-    /// faults when it starts, on its program and its libraries; those are no mapping's that it could make otherwise, and a
-    /// process of few samples took no others that could be told from them.
+    /// Samples of faults in each process, by thread: of threads of several processes that are one in the profile, in one of the processes
+    /// on average. Each process takes faults when it starts, on its program and its libraries; those are no mapping's that it could make
+    /// otherwise, and a process of few samples took no others that could be told from them.
     pub(super) fn processes_that_fault(&self) -> impl Fn(&Entry) -> bool + use<'_> {
-        let process = |thread: u32| self.profile.threads.get(thread as usize).map_or(0, |t| t.pid);
-        let mut samples = BTreeMap::<u32, u64>::new();
+        let mut named = BTreeMap::<&str, u64>::new();
+        for process in &self.profile.processes {
+            *named.entry(&process.name).or_default() += process.count.max(1);
+        }
+        // The row of a pool is one process, which has no other; else the process by its number.
+        let place = move |index: u32| {
+            let Some(thread) = self.profile.threads.get(index as usize) else { return (None, 0, 1) };
+            let processes = named.get(thread.name.as_str()).copied().unwrap_or(1).min(thread.count).max(1);
+            let pool = (processes > 1).then_some(index);
+            (pool, if pool.is_some() { 0 } else { thread.pid }, processes)
+        };
+        let mut samples = BTreeMap::<(Option<u32>, u32), u64>::new();
         for entry in self.account.entries.iter().filter(|e| e.busy && e.class.operation == Operation::Fault) {
-            *samples.entry(process(entry.thread)).or_default() += entry.events;
+            let (pool, pid, _) = place(entry.thread);
+            *samples.entry((pool, pid)).or_default() += entry.events;
         }
-        let pooled = self.profile.processes.iter().map(|process| (process.pid, process.count.max(1)));
-        for (pid, count) in pooled {
-            samples.entry(pid).and_modify(|samples| *samples /= count);
+        move |entry| {
+            let (pool, pid, processes) = place(entry.thread);
+            samples.get(&(pool, pid)).is_some_and(|&samples| samples / processes >= ENOUGH_ALIKE)
         }
-        move |entry| samples.get(&process(entry.thread)).is_some_and(|&samples| samples >= ENOUGH_ALIKE)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::layer::Layer;
+    use iowhy_core::profile::{Process, Thread};
+
     use super::*;
     use crate::findings::synthetic::Run;
 
@@ -95,5 +108,19 @@ mod tests {
         assert_eq!(run("vfs_read", 50), None);
         assert_eq!(run("do_wp_page", 50), Some(false), "copied after a fork");
         assert_eq!(run("do_page_mkwrite", 50), Some(true));
+    }
+
+    #[test]
+    fn faults_of_many_processes_in_one_row_are_those_of_one_on_average() {
+        let faults = |count: u64, process: &str| {
+            let mut run = Run::new(1.0).busy_sampled(Operation::Fault, Layer::Memory, 0.5, 400);
+            run.profile.threads = vec![Thread { name: "true".into(), count, pid: 7, ..Thread::default() }];
+            run.profile.processes =
+                vec![Process { name: process.into(), count: 1000, pid: 7, ..Process::default() }];
+            run.facts(|f| f.account.entries.iter().any(f.processes_that_fault()))
+        };
+        assert!(!faults(900, "true"), "as many as each takes when it starts");
+        assert!(faults(900, "app"), "threads of one process");
+        assert!(faults(1, "true"));
     }
 }

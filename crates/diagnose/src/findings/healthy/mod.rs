@@ -23,19 +23,26 @@ pub(super) const RULE: Rule = Rule {
 /// Time that was not seen is worth a word from this share on.
 const WORTH_SAYING: f64 = 0.1;
 
-/// Words for a part of the time, and which entries belong to it.
-type Part = (&'static str, fn(&Entry) -> bool);
+/// What the time can go into, in words, and how much wall time does.
+fn parts(facts: &Facts<'_>) -> Vec<(&'static str, f64)> {
+    let sum = |pick: &dyn Fn(&Entry) -> bool| facts.account.sum(pick).wall_ns;
+    let starts = facts.process_starts();
+    let other_kernel =
+        |e: &Entry| !starts(e) && !matches!(e.class.layer, Layer::Program | Layer::Copy | Layer::Unexplained);
+    vec![
+        ("the program's own code", sum(&|e| e.busy && e.class.layer == Layer::Program)),
+        ("copying bytes between kernel and program", sum(&|e| e.busy && e.class.layer == Layer::Copy)),
+        (STARTS, sum(&starts)),
+        ("CPU time in the kernel other than copying", sum(&|e| e.busy && other_kernel(e))),
+        ("waiting for storage", sum(&|e| e.class.wait.is_some_and(|w| w.on_path()))),
+        ("CPU time without a stack", sum(&|e| e.busy && e.class.layer == Layer::Unexplained)),
+        ("waiting for a CPU", facts.queueing_ns()),
+        ("idle except for brief wake-ups of sleeping threads", facts.queueing().excess_ns),
+        ("idle", facts.account.idle_wall_ns),
+    ]
+}
 
-/// What the time can go into.
-const PARTS: [Part; 5] = [
-    ("the program's own code", |e| e.busy && e.class.layer == Layer::Program),
-    ("copying bytes between kernel and program", |e| e.busy && e.class.layer == Layer::Copy),
-    ("CPU time in the kernel other than copying", |e| {
-        e.busy && !matches!(e.class.layer, Layer::Program | Layer::Copy | Layer::Unexplained)
-    }),
-    ("waiting for storage", |e| e.class.wait.is_some_and(|w| w.on_path())),
-    ("CPU time without a stack", |e| e.busy && e.class.layer == Layer::Unexplained),
-];
+const STARTS: &str = "starting and ending processes in the kernel";
 
 /// From this part of the wall time on its owner is named.
 const MOSTLY: f64 = 0.5;
@@ -69,18 +76,20 @@ pub(super) fn too_short(facts: &Facts<'_>) -> Finding {
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let account = facts.account;
-    let mut parts: Vec<(&str, f64)> =
-        PARTS.iter().map(|(words, pick)| (*words, account.sum(pick).wall_ns)).collect();
-    parts.push(("waiting for a CPU", facts.queueing_ns()));
-    parts.push(("idle except for brief wake-ups of sleeping threads", facts.queueing().excess_ns));
-    parts.push(("idle", account.idle_wall_ns));
+    let mut parts = parts(facts);
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     let (words, wall_ns) = parts[0];
     let share = facts.wall_share(wall_ns);
     let mut evidence: Vec<String> = parts
         .iter()
         .filter(|p| facts.wall_share(p.1) >= 0.01)
-        .map(|(words, ns)| format!("{words}: {} of wall time", say::percent(facts.wall_share(*ns))))
+        .map(|(words, ns)| {
+            let each = facts.starts().filter(|_| *words == STARTS).map_or_else(String::new, |starts| {
+                let each = say::time(starts.wall_ns / starts.processes as f64);
+                format!(", {each} for each of {}", say::count(starts.processes as f64))
+            });
+            format!("{words}: {} of wall time{each}", say::percent(facts.wall_share(*ns)))
+        })
         .collect();
     let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();
     if moved > 0.0 && account.wall_ns > 0.0 {
@@ -130,7 +139,36 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     })
 }
 
+/// Processes that the program started.
+#[derive(Clone, Copy, Debug)]
+struct Starts {
+    processes: u64,
+    /// Wall time that starting and ending them takes in the kernel.
+    wall_ns: f64,
+}
+
 impl Facts<'_> {
+    /// Whether this is the start or the end of a process: what fork, exec and exit do, and maps and page faults of processes that take
+    /// none but those of a start.
+    fn process_starts(&self) -> impl Fn(&Entry) -> bool + use<'_> {
+        let at_work = self.processes_that_fault();
+        move |e| {
+            let of_start = match e.class.operation {
+                Operation::Process => true,
+                Operation::Map | Operation::Fault => !at_work(e),
+                _ => false,
+            };
+            e.busy && of_start && !matches!(e.class.layer, Layer::Program | Layer::Copy | Layer::Unexplained)
+        }
+    }
+
+    /// `None`: the program started none.
+    fn starts(&self) -> Option<Starts> {
+        let all: u64 = self.profile.processes.iter().map(|process| process.count).sum();
+        let processes = all.checked_sub(1).filter(|n| *n > 0)?;
+        Some(Starts { processes, wall_ns: self.account.sum(self.process_starts()).wall_ns })
+    }
+
     /// The program that may not be watched, if most of the wall time is its own, and its part.
     fn mostly_hidden(&self) -> Option<(&str, f64)> {
         let lacks: Vec<_> =
@@ -188,6 +226,8 @@ struct Unclear<'a> {
     dark: f64,
     /// The operation with most CPU time in the kernel besides copying, and the part of the wall time of all such operations.
     calls: Option<(&'static str, f64)>,
+    /// The part of the wall time in which processes start and end.
+    starts: f64,
     /// The program that may not be observed, if it takes most of the wall time.
     hidden: Option<(&'a str, f64)>,
 }
@@ -200,6 +240,7 @@ impl<'a> Unclear<'a> {
             unknown: facts.idle_unexplained(),
             dark: facts.account.unseen_share + facts.account.unknown_symbols_share,
             calls: calls(facts),
+            starts: facts.starts().map_or(0.0, |starts| facts.wall_share(starts.wall_ns)),
             hidden: facts.mostly_hidden(),
         }
     }
@@ -239,6 +280,11 @@ impl<'a> Unclear<'a> {
             )
         } else {
             match &self.calls {
+                calls if self.starts > MUCH.max(calls.map_or(0.0, |(_, share)| share)) => format!(
+                    "Start fewer processes, which takes {} of wall time in the kernel alone: hand one process many files (xargs, \
+                     `find -exec ... +`), or do the loop within one program.",
+                    say::percent(self.starts)
+                ),
                 Some((words, share)) if *share > MUCH => format!(
                     "No rule knows a better way to make these calls: {words}, {} of wall time besides copying. Fewer of them would \
                      save a part of that.",

@@ -19,6 +19,33 @@ fn a_cached_pass_at_the_machines_speed_is_healthy_and_a_paused_writer_not() {
 }
 
 #[test]
+fn a_loop_that_starts_processes_says_so() {
+    use iowhy_core::profile::{Process, Thread};
+    let run = |processes: u64| {
+        Run::new(3.0)
+            .busy(Operation::User, Layer::Program, 0.4)
+            .busy(Operation::Process, Layer::Memory, 0.3)
+            .busy(Operation::Fault, Layer::Memory, 0.2)
+            .with(|p| {
+                let name = || "true".to_owned();
+                p.threads = vec![Thread { name: name(), count: processes, ..Thread::default() }];
+                p.processes = vec![
+                    Process { count: 1, ..Process::default() },
+                    Process { name: name(), count: processes, ..Process::default() },
+                ];
+            })
+    };
+    let found = run(3000).facts(judge).unwrap();
+    assert!(found.sentence.ends_with("starting and ending processes in the kernel (50 %)"), "{found:?}");
+    let line = "starting and ending processes in the kernel: 50 % of wall time, 500 µs for each of 3,000";
+    assert_eq!(found.evidence[0], line);
+    assert!(found.advice.starts_with("Start fewer processes, which takes 50 %"), "{found:?}");
+    // One that faults as often faults for its work.
+    let found = run(1).facts(judge).unwrap();
+    assert!(found.evidence.iter().any(|e| e.contains("processes in the kernel: 30 %")), "{found:?}");
+}
+
+#[test]
 fn a_sample_or_two_are_no_evidence() {
     let run = Run::new(0.002).busy_sampled(Operation::Open, Layer::Filesystem, 1.0, 1);
     let found = run.findings();
