@@ -1,5 +1,6 @@
 //! Makes the account: gives each stack its meaning and adds up.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use iowhy_core::layer::{Layer, Ledger};
@@ -103,16 +104,17 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
 
 /// The meaning of a stack with which a thread of this profile ran or waited, as [`account`] books it.
 pub fn meanings<'a>(profile: &'a Profile, classifier: &'a Classifier) -> impl Fn(&StackTime) -> Class + 'a {
-    let off_disk = OffDisk::new(profile, &mut Meanings { profile, classifier, seen: HashMap::new() });
+    let mut meanings = Meanings { profile, classifier, seen: HashMap::new() };
+    let off_disk = OffDisk::new(profile, &mut meanings);
+    let meanings = RefCell::new(meanings);
     move |stack| {
-        let known = stack.known.then(|| classifier.classify_stack(profile, stack));
-        let class = off_disk.corrected(known.unwrap_or_else(|| unseen(stack.state)));
+        let class = off_disk.corrected(meanings.borrow_mut().of(stack));
         mostly(class, off_disk.served_part(class) * Parts::of(stack, class).map_or(1.0, |parts| parts.rest()))
     }
 }
 
 /// See [`Account::locks_beside_requests_ns`].
-fn locks_beside_requests<'a>(profile: &'a Profile, meanings: &mut Meanings<'a>) -> Vec<f64> {
+fn locks_beside_requests(profile: &Profile, meanings: &mut Meanings<'_>) -> Vec<f64> {
     let mut beside = vec![0.0; profile.threads.len()];
     let mut known = false;
     for stack in profile.stacks.iter().filter(|s| s.state == State::Blocked && s.seen_ns > 0.0) {
@@ -132,16 +134,22 @@ fn locks_beside_requests<'a>(profile: &'a Profile, meanings: &mut Meanings<'a>) 
 struct Meanings<'a> {
     profile: &'a Profile,
     classifier: &'a Classifier,
-    seen: HashMap<(&'a [SymbolId], Option<SymbolId>, State), Class>,
+    /// By state and innermost frame of the program, then by the functions of the kernel.
+    seen: HashMap<(State, Option<SymbolId>), HashMap<Vec<SymbolId>, Class>>,
 }
 
-impl<'a> Meanings<'a> {
-    fn of(&mut self, stack: &'a StackTime) -> Class {
+impl Meanings<'_> {
+    fn of(&mut self, stack: &StackTime) -> Class {
         if !stack.known {
             return unseen(stack.state);
         }
-        let key = (stack.kernel.as_slice(), stack.user.first().copied(), stack.state);
-        *self.seen.entry(key).or_insert_with(|| self.classifier.classify_stack(self.profile, stack))
+        let seen = self.seen.entry((stack.state, stack.user.first().copied())).or_default();
+        if let Some(class) = seen.get(stack.kernel.as_slice()) {
+            return *class;
+        }
+        let class = self.classifier.classify_stack(self.profile, stack);
+        seen.insert(stack.kernel.clone(), class);
+        class
     }
 }
 
