@@ -66,14 +66,16 @@ impl Facts<'_> {
     /// on average. Each process takes faults when it starts, on its program and its libraries; those are no mapping's that it could make
     /// otherwise, and a process of few samples took no others that could be told from them.
     pub(super) fn processes_that_fault(&self) -> impl Fn(&Entry) -> bool + use<'_> {
-        let mut named = BTreeMap::<&str, u64>::new();
+        let (mut named, mut all) = (BTreeMap::<&str, u64>::new(), 0);
         for process in &self.profile.processes {
             *named.entry(&process.name).or_default() += process.count.max(1);
+            all += process.count.max(1);
         }
-        // The row of a pool is one process, which has no other; else the process by its number.
+        // The row of a pool is one process, which has no other; else the process by its number. Threads that have no process's name may be of
+        // as many processes as there are.
         let place = move |index: u32| {
             let Some(thread) = self.profile.threads.get(index as usize) else { return (None, 0, 1) };
-            let processes = named.get(thread.name.as_str()).copied().unwrap_or(1).min(thread.count).max(1);
+            let processes = named.get(thread.name.as_str()).copied().unwrap_or(all).min(thread.count).max(1);
             let pool = (processes > 1).then_some(index);
             (pool, if pool.is_some() { 0 } else { thread.pid }, processes)
         };
@@ -112,15 +114,16 @@ mod tests {
 
     #[test]
     fn faults_of_many_processes_in_one_row_are_those_of_one_on_average() {
-        let faults = |count: u64, process: &str| {
+        let faults = |count: u64, process: &str, processes: u64| {
             let mut run = Run::new(1.0).busy_sampled(Operation::Fault, Layer::Memory, 0.5, 400);
             run.profile.threads = vec![Thread { name: "true".into(), count, pid: 7, ..Thread::default() }];
             run.profile.processes =
-                vec![Process { name: process.into(), count: 1000, pid: 7, ..Process::default() }];
+                vec![Process { name: process.into(), count: processes, pid: 7, ..Process::default() }];
             run.facts(|f| f.account.entries.iter().any(f.processes_that_fault()))
         };
-        assert!(!faults(900, "true"), "as many as each takes when it starts");
-        assert!(faults(900, "app"), "threads of one process");
-        assert!(faults(1, "true"));
+        assert!(!faults(900, "true", 1000), "as many as each takes when it starts");
+        assert!(!faults(900, "app", 1000), "of how many processes is not known");
+        assert!(faults(900, "app", 1), "threads of one process");
+        assert!(faults(1, "true", 1000));
     }
 }

@@ -548,3 +548,41 @@ fn sort(list: &mut [Line]) {
     let key = |l: &Line| (l.thread, l.state, l.stack);
     list.sort_by(|a, b| b.time_ns.total_cmp(&a.time_ns).then(key(a).cmp(&key(b))));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_lived_threads_of_a_name_become_one_and_nothing_is_lost() {
+        const THREADS: u32 = 400;
+        const STACKS: u32 = 100;
+        let account = |n: u32| {
+            let name = ["main", "cc", "as", "alone"][if n == 0 {
+                0
+            } else if n == 7 {
+                3
+            } else {
+                1 + n as usize % 2
+            }];
+            Account { lifetime_ns: 1000 + u64::from(n), ..Account::new(n, n, name.to_owned()) }
+        };
+        let row = Row { measured_ns: 2.0, wall_ns: 1.0, events: 3, ..Row::default() };
+        let book = |_| (0..STACKS).map(|stack| ((State::Running, stack), row)).collect::<Book>();
+        let few = TOLD_APART as u32 / STACKS;
+        let (accounts, books) = pool((0..few).map(account).collect(), (0..few).map(book).collect());
+        assert_eq!((accounts.len(), books.len()), (few as usize, few as usize), "they are few enough");
+        let (accounts, books) = pool((0..THREADS).map(account).collect(), (0..THREADS).map(book).collect());
+        assert!(books.iter().map(Book::len).sum::<usize>() <= TOLD_APART);
+        assert_eq!((accounts[0].name.as_str(), accounts[0].count), ("main", 1));
+        let pools: Vec<&Account> = accounts.iter().filter(|a| !a.individual).collect();
+        let last = &accounts[accounts.len() - 2..];
+        assert!(pools.len() == 2 && last.iter().all(|a| !a.individual && a.count > 1), "pools are last");
+        assert!(accounts.iter().any(|a| a.name == "alone" && a.count == 1), "it has no kin");
+        assert!(accounts.iter().any(|a| a.tid == THREADS - 1), "the longest-lived one is told apart");
+        assert_eq!(accounts.iter().map(|a| a.count).sum::<u64>(), u64::from(THREADS));
+        let rows = || books.iter().flat_map(|book| book.values());
+        assert_eq!(rows().map(|r| r.measured_ns).sum::<f64>(), 2.0 * f64::from(THREADS * STACKS));
+        assert_eq!(rows().map(|r| r.events).sum::<u64>(), 3 * u64::from(THREADS * STACKS));
+    }
+}

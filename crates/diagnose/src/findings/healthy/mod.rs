@@ -281,8 +281,8 @@ impl<'a> Unclear<'a> {
         } else {
             match &self.calls {
                 calls if self.starts > MUCH.max(calls.map_or(0.0, |(_, share)| share)) => format!(
-                    "Start fewer processes, which takes {} of wall time in the kernel alone: hand one process many files (xargs, \
-                     `find -exec ... +`), or do the loop within one program.",
+                    "Start fewer processes: starting and ending them takes {} of wall time in the kernel alone. Hand one process many \
+                     files (xargs, `find -exec ... +`), or do the loop within one program.",
                     say::percent(self.starts)
                 ),
                 Some((words, share)) if *share > MUCH => format!(
