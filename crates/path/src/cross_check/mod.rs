@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::costs::Layers;
-use crate::per_request::{busy_ns, median, rounds, undisturbed_ns, wait_ns};
+use crate::per_request::{busy_ns, median, rounds, undisturbed_ns};
 
 pub use self::observed::{Observed, observed};
 use self::part::{Part, Seen, parts};
@@ -153,16 +153,14 @@ pub fn compare(
     layers: &Layers,
 ) -> Option<CrossCheck> {
     let requests: u64 = watched.samples.iter().map(|sample| sample.requests).sum();
-    let whole = Whole {
-        time_ns: median(measured, undisturbed_ns)?,
-        cpu_ns: median(measured, busy_ns)?,
-        wait_ns: median(measured, wait_ns)?.max(0.0),
-    };
+    let cpu_ns = median(measured, busy_ns)?;
+    // The rest of the median, not the median of the rests: parts sum to the whole.
+    let whole = Whole { cpu_ns, wait_ns: (median(measured, undisturbed_ns)? - cpu_ns).max(0.0) };
     let fit = Fit {
         point: layers.ledger.as_ref().filter(|ledger| ledger.total_ns() > 0.0)?,
         draws: &layers.draws,
         rounds: rounds(measured).count(),
-        whole_ns: whole.time_ns,
+        whole_ns: whole.time_ns(),
     };
     if requests == 0 {
         return None;
@@ -176,14 +174,14 @@ pub fn compare(
         let (estimate, events) = whole.seen(seen, part, table);
         let fitted = fitted.then(|| fit.part(part));
         let nothing =
-            estimate.value == 0.0 && fitted.is_none_or(|f| f.high_ns < NOTHING_SHARE * whole.time_ns);
+            estimate.value == 0.0 && fitted.is_none_or(|f| f.high_ns < NOTHING_SHARE * whole.time_ns());
         if !nothing && estimate.n > 0 {
             layers.push(PartCheck {
                 id: part.id.to_owned(),
                 fitted,
                 seen: estimate,
                 events,
-                result: fitted.map_or(Agreement::NotFitted, |f| agreement(&f, &estimate, whole.time_ns)),
+                result: fitted.map_or(Agreement::NotFitted, |f| agreement(&f, &estimate, whole.time_ns())),
                 why: part.why.map(str::to_owned),
             });
         }
@@ -199,7 +197,7 @@ pub fn compare(
         tier: seen.tier,
         samples: seen.samples,
         requests,
-        time_ns: whole.time_ns,
+        time_ns: whole.time_ns(),
         layers,
         of_these_requests: same_pace && seen.samples >= MIN_SAMPLES,
         verdict,
@@ -210,13 +208,16 @@ pub fn compare(
 /// Exact times of one request that was not profiled.
 #[derive(Clone, Copy, Debug)]
 struct Whole {
-    /// CPU time and waiting.
-    time_ns: f64,
     cpu_ns: f64,
     wait_ns: f64,
 }
 
 impl Whole {
+    /// CPU time and waiting.
+    fn time_ns(&self) -> f64 {
+        self.cpu_ns + self.wait_ns
+    }
+
     /// What was seen of a part, and by how many samples or sleeps.
     fn seen(&self, seen: &Observed, part: &Part, table: &[Part]) -> (Estimate, u64) {
         let in_layers = |layers: &[Layer]| -> u64 { layers.iter().filter_map(|l| seen.busy.get(l)).sum() };

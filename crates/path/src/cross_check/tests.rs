@@ -141,6 +141,17 @@ fn two_accounts_of_the_same_costs_confirm_each_other() {
 }
 
 #[test]
+fn parts_sum_to_the_whole_where_clocks_contradict_each_other() {
+    let run = cached_cell(650.0);
+    // By its own clock the thread ran for longer than there was time: the queue is counted by a third one.
+    let workload = Workload::reads(Method::Pread, CacheState::Warm, 4096, 1 << 20);
+    let measured = Rounds::new(workload).busy(650.0).wait(-65.0).build();
+    let check = held(&cached(), &run, &measured, &model(200.0));
+    let sum: f64 = check.layers.iter().map(|p| p.seen.value).sum();
+    assert!((check.time_ns - 650.0).abs() < 1e-6 && (sum - check.time_ns).abs() < 1e-6, "{check:?}");
+}
+
+#[test]
 fn a_fit_that_says_less_than_was_seen_is_contradicted() {
     let run = cached_cell(650.0);
     let check = held(&cached(), &run, &run, &model(80.0));

@@ -1,7 +1,9 @@
 //! Usage of the calling thread: CPU, faults, switches, waiting for a CPU.
 
+use std::fs::File;
 use std::mem::MaybeUninit;
 use std::ops::Add;
+use std::os::unix::fs::FileExt;
 
 use iowhy_linux::process::schedstat;
 
@@ -59,47 +61,99 @@ impl ThreadUsage {
             involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
         }
     }
+
+    /// How often the thread left its CPU.
+    fn switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
 }
+
+/// Readings that a span tries at its beginning for two between which the thread kept its CPU.
+const TRIES: u32 = 8;
 
 /// Usage of the calling thread between two points, without that of the readings themselves: they are system calls of
 /// many times the cost of a cached read, and a slice of 2 ms would show them.
-#[derive(Clone, Copy, Debug)]
+///
+/// A thread that has used up its turn may lose its CPU when its CPU clock is read, because the kernel only then sees that it has.
+/// To wait for a CPU there is no part of what was between.
+#[derive(Debug)]
 pub(crate) struct UsageSpan {
     before: ThreadUsage,
     /// CPU time of one reading of the CPU clock.
     reading_ns: u64,
+    queue: Queue,
 }
 
 impl UsageSpan {
     /// Begins here.
     pub(crate) fn begin(clock: &Clock) -> UsageSpan {
-        let usage = thread_usage(clock);
-        let cpu_ns = clock.thread_cpu_ns();
+        let queue = Queue::of_this_thread(clock);
+        let read = || usage(clock, &queue);
+        let mut last = [read(), read()];
+        for _ in 1..TRIES {
+            if last[0].switches() == last[1].switches() {
+                break;
+            }
+            last = [last[1], read()];
+        }
         // The last thing that is read is the CPU clock, twice in a row.
-        UsageSpan { before: ThreadUsage { cpu_ns, ..usage }, reading_ns: cpu_ns.saturating_sub(usage.cpu_ns) }
+        let [_, usage] = last;
+        let cpu_ns = clock.thread_cpu_ns();
+        let reading_ns = cpu_ns.saturating_sub(usage.cpu_ns);
+        UsageSpan { before: ThreadUsage { cpu_ns, ..usage }, reading_ns, queue }
     }
 
     /// Ends here: the first thing that is read is the CPU clock.
     pub(crate) fn end(&self, clock: &Clock) -> ThreadUsage {
-        let cpu_ns = clock.thread_cpu_ns().saturating_sub(self.reading_ns);
-        ThreadUsage { cpu_ns, ..thread_usage(clock) }.since(&self.before)
+        let read = || (clock.now_ns(), clock.thread_cpu_ns());
+        let (begun_ns, cpu_ns) = read();
+        let run_delay_ns = self.queue.waited_ns();
+        let (ended_ns, later_cpu_ns) = read();
+        let on_cpu_ns = later_cpu_ns.saturating_sub(cpu_ns);
+        let off_cpu_ns = ended_ns.saturating_sub(begun_ns).saturating_sub(on_cpu_ns);
+        let total = ThreadUsage {
+            cpu_ns: cpu_ns.saturating_sub(self.reading_ns),
+            run_delay_ns: run_delay_ns.saturating_sub(off_cpu_ns),
+            ..usage(clock, &self.queue)
+        };
+        total.since(&self.before)
+    }
+}
+
+/// Where the kernel tells how long a thread was runnable without a CPU. It stays open: to open it takes longer than to read it.
+#[derive(Debug)]
+struct Queue(Option<File>);
+
+impl Queue {
+    fn of_this_thread(clock: &Clock) -> Queue {
+        let real = clock.virtual_time_of().is_none();
+        Queue(real.then(|| File::open("/proc/thread-self/schedstat").ok()).flatten())
+    }
+
+    /// Nanoseconds so far; 0 where it cannot be read.
+    fn waited_ns(&self) -> u64 {
+        // Three numbers of 20 digits at most.
+        let mut text = [0; 64];
+        let Some(length) = self.0.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()) else { return 0 };
+        let text = std::str::from_utf8(&text[..length]).unwrap_or_default();
+        schedstat::parse(text).map_or(0, |told| told.queued_ns)
     }
 }
 
 /// Reads the calling thread's usage; on a virtual clock its busy time and nothing else. The reading itself costs the
 /// thread a few microseconds of CPU time (two in a row differ by 4.6 us on the machine this was written on).
 pub fn thread_usage(clock: &Clock) -> ThreadUsage {
+    usage(clock, &Queue::of_this_thread(clock))
+}
+
+fn usage(clock: &Clock, queue: &Queue) -> ThreadUsage {
     if clock.virtual_time_of().is_some() {
         return ThreadUsage { cpu_ns: clock.thread_cpu_ns(), ..ThreadUsage::default() };
     }
-    let run_delay_ns = std::fs::read_to_string("/proc/thread-self/schedstat")
-        .ok()
-        .and_then(|text| schedstat::parse(&text))
-        .map_or(0, |told| told.queued_ns);
+    let run_delay_ns = queue.waited_ns();
     let usage = rusage_of_thread();
     let cpu_ns = clock.thread_cpu_ns();
     let (user, system) = (timeval_us(usage.ru_utime), timeval_us(usage.ru_stime));
-    let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
     ThreadUsage {
         cpu_ns,
         cpu_user_ns: share(cpu_ns, user, user.saturating_add(system)),
@@ -109,6 +163,10 @@ pub fn thread_usage(clock: &Clock) -> ThreadUsage {
         voluntary_switches: count(usage.ru_nvcsw),
         involuntary_switches: count(usage.ru_nivcsw),
     }
+}
+
+fn count(value: libc::c_long) -> u64 {
+    u64::try_from(value).unwrap_or(0)
 }
 
 /// `whole * part / total`, in the wide; 0 when the total is.
