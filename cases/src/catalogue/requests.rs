@@ -1,4 +1,4 @@
-//! Too many calls: small requests, buffers thrown away by seeks, many small files.
+//! Too many calls: small requests, buffers thrown away by seeks, many small files, a process for each.
 
 use iowhy_core::finding::FindingId;
 
@@ -10,6 +10,7 @@ const FILES: u32 = 20_000;
 /// Bytes of each.
 const FILE_BYTES: u32 = 300;
 const TREE: Setup = Setup::Tree("tree", FILES, FILE_BYTES);
+const TREE_500: Setup = Setup::Tree("tree-500", 500, FILE_BYTES);
 const ARCHIVE: Setup = Setup::Archive("archive", FILES, FILE_BYTES);
 
 const SMALL_REQUESTS: Case = Case { cause: Some(FindingId::SmallRequests), ..Case::EMPTY };
@@ -17,6 +18,7 @@ const STDIO_SEEK: Case = Case { cause: Some(FindingId::StdioSeek), ..Case::EMPTY
 const MANY_FILES: Case = Case { cause: Some(FindingId::ManySmallFiles), ..Case::EMPTY };
 const REPEATED_READS: Case = Case { cause: Some(FindingId::RepeatedReads), ..Case::EMPTY };
 const FAILED_LOOKUPS: Case = Case { cause: Some(FindingId::FailedLookups), ..Case::EMPTY };
+const PROCESS_STARTS: Case = Case { cause: Some(FindingId::ProcessStarts), ..Case::EMPTY };
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -175,5 +177,24 @@ pub(super) const CASES: &[Case] = &[
         setup: &[TREE],
         needs: &[Need::Python],
         ..FAILED_LOOKUPS
+    },
+    Case {
+        name: "process-each-sh",
+        what: "a shell that starts cksum for each of 500 files; repaired: one cksum for all",
+        slow: &["sh", "-c", "for f in {dir}/tree-500/*/*; do cksum \"$f\"; done > /dev/null"],
+        repaired: &["sh", "-c", "cksum {dir}/tree-500/*/* > /dev/null"],
+        setup: &[TREE_500],
+        before: &[Before::Warm("tree-500")],
+        ..PROCESS_STARTS
+    },
+    Case {
+        name: "process-each-python",
+        what: "starts wc for each of 500 files; repaired: reads them itself",
+        slow: &["{python}", "{scripts}/starts.py", "run", "{dir}/tree-500", "500"],
+        repaired: &["{python}", "{scripts}/starts.py", "read", "{dir}/tree-500", "500"],
+        setup: &[TREE_500],
+        before: &[Before::Warm("tree-500")],
+        needs: &[Need::Python],
+        ..PROCESS_STARTS
     },
 ];

@@ -39,6 +39,8 @@ macro_rules! with_findings {
             ManySmallFiles, many_small_files, "many-small-files", true;
             /// Names that do not exist are looked up again and again.
             FailedLookups, failed_lookups, "failed-lookups", true;
+            /// The same program is started again and again.
+            ProcessStarts, process_starts, "process-starts", true;
             /// The kernel pauses the writer until dirty pages are written back.
             DirtyThrottle, dirty_throttle, "dirty-throttle", true;
             /// Copying between kernel and program dominates.

@@ -46,6 +46,7 @@ impl Work {
             F::ManySmallFiles | F::FailedLookups | F::RemoteMetadata => {
                 &[O::Open, O::Close, O::Stat, O::Names]
             }
+            F::ProcessStarts => &[O::Process, O::Map, O::Fault],
             F::ServerBound => &[O::Read, O::Write, O::Open, O::Close, O::Stat, O::Names, O::Fault, O::Sync],
             F::MemoryPressure => Operation::ALL,
             F::NoisyNeighbour | F::Throttled | F::CpuBound | F::WaitingElsewhere | F::Healthy => return None,

@@ -27,6 +27,7 @@ pub mod names;
 mod no_readahead;
 mod noisy_neighbour;
 mod precedence;
+mod process_starts;
 mod queue_depth_one;
 mod queueing;
 mod readahead_waste;

@@ -77,6 +77,12 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     // Each new mapping is mapped, faulted and unmapped under the lock.
     (F::FreshBuffers, F::MmapLock),
     (F::SmallRequests, F::CopyBound),
+    // Each start looks for libraries where they are not, opens them, reads their heads, maps them and takes their faults.
+    (F::ProcessStarts, F::FailedLookups),
+    (F::ProcessStarts, F::ManySmallFiles),
+    (F::ProcessStarts, F::SmallRequests),
+    (F::ProcessStarts, F::MmapFaults),
+    (F::ProcessStarts, F::FreshBuffers),
     // Who waits for the lock cannot read meanwhile.
     (F::FileLock, F::QueueDepthOne),
 ];

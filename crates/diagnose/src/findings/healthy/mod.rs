@@ -148,20 +148,6 @@ struct Starts {
 }
 
 impl Facts<'_> {
-    /// Whether this is the start or the end of a process: what fork, exec and exit do, and maps and page faults of processes that take
-    /// none but those of a start.
-    fn process_starts(&self) -> impl Fn(&Entry) -> bool + use<'_> {
-        let at_work = self.processes_that_fault();
-        move |e| {
-            let of_start = match e.class.operation {
-                Operation::Process => true,
-                Operation::Map | Operation::Fault => !at_work(e),
-                _ => false,
-            };
-            e.busy && of_start && !matches!(e.class.layer, Layer::Program | Layer::Copy | Layer::Unexplained)
-        }
-    }
-
     /// `None`: the program started none.
     fn starts(&self) -> Option<Starts> {
         let all: u64 = self.profile.processes.iter().map(|process| process.count).sum();
@@ -226,8 +212,6 @@ struct Unclear<'a> {
     dark: f64,
     /// The operation with most CPU time in the kernel besides copying, and the part of the wall time of all such operations.
     calls: Option<(&'static str, f64)>,
-    /// The part of the wall time in which processes start and end.
-    starts: f64,
     /// The program that may not be observed, if it takes most of the wall time.
     hidden: Option<(&'a str, f64)>,
 }
@@ -240,7 +224,6 @@ impl<'a> Unclear<'a> {
             unknown: facts.idle_unexplained(),
             dark: facts.account.unseen_share + facts.account.unknown_symbols_share,
             calls: calls(facts),
-            starts: facts.starts().map_or(0.0, |starts| facts.wall_share(starts.wall_ns)),
             hidden: facts.mostly_hidden(),
         }
     }
@@ -280,11 +263,6 @@ impl<'a> Unclear<'a> {
             )
         } else {
             match &self.calls {
-                calls if self.starts > MUCH.max(calls.map_or(0.0, |(_, share)| share)) => format!(
-                    "Start fewer processes: starting and ending them takes {} of wall time in the kernel alone. Hand one process many \
-                     files (xargs, `find -exec ... +`), or do the loop within one program.",
-                    say::percent(self.starts)
-                ),
                 Some((words, share)) if *share > MUCH => format!(
                     "No rule knows a better way to make these calls: {words}, {} of wall time besides copying. Fewer of them would \
                      save a part of that.",
