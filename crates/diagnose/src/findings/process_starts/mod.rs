@@ -11,6 +11,7 @@ use iowhy_core::layer::Layer;
 use iowhy_core::profile::{Profile, StackTime, State};
 use iowhy_core::replay::Plan;
 
+use super::removable::Removable;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
@@ -55,7 +56,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let is = |operation: Operation| move |e: &Entry| e.class.operation == operation;
     let cost_ns: f64 = facts.account.entries.iter().map(|e| part(e) * e.wall_ns).sum();
     let all: f64 = starts.named.values().map(|named| named.again).sum();
-    let others = starts.named.len() - 1;
+    let programs = starts.named.values().filter(|named| named.again > 0.0).count();
+    // What such a process does for itself before its work is not told from it: with it up to all of its time goes.
+    let whole = |e: &Entry| part(e).max(starts.after_the_first(e));
+    let whole_ns: f64 = facts.account.entries.iter().map(|e| whole(e) * e.wall_ns).sum();
+    let removable = facts.removable(part);
+    let most_ns = facts.removable(whole).most_ns.max(removable.most_ns);
     let evidence = vec![
         format!(
             "fork, exec and exit: {} of wall time; maps and page faults of processes that take none but those of a start: {}; the dynamic \
@@ -65,19 +71,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(share(&is(Operation::User))),
         ),
         format!(
-            "{} for each start after the first of a program{}",
+            "{} for each start after the first {}",
             say::time(cost_ns / all),
-            if others > 0 {
-                format!(", of {} programs", say::count(others as f64 + 1.0))
-            } else {
-                String::new()
-            }
+            if programs > 1 { format!("of each of {programs} programs") } else { "one".to_owned() }
+        ),
+        format!(
+            "all that these processes do takes {}; what of their own code is done before their work at each start is not told from it",
+            say::percent(facts.wall_share(whole_ns))
         ),
     ];
     Draft {
         id: FindingId::ProcessStarts,
         cost_ns,
-        removable: Some(facts.removable(part)),
+        removable: Some(Removable { most_ns, ..removable }),
         sentence: format!(
             "`{name}` is started {} times: starting and ending processes takes {} of wall time",
             say::count(most.count as f64),
@@ -155,16 +161,17 @@ impl<'a> Starts<'a> {
         if all == 0 { 0.0 } else { (hits as f64 / all as f64).min(1.0) }
     }
 
-    /// The part of an entry of a start that belongs to processes that came after another of their name: to fork belongs to the process
-    /// that is made.
+    /// The part of a thread's time that belongs to processes that came after another of their name.
+    fn after_the_first(&self, entry: &Entry) -> f64 {
+        let thread = self.profile.threads.get(entry.thread as usize);
+        let name = thread.map(|thread| self.by_pid.get(&thread.pid).copied().unwrap_or(thread.name.as_str()));
+        let named = name.and_then(|name| self.named.get(name));
+        named.map_or(0.0, |named| named.again / named.count.max(1) as f64)
+    }
+
+    /// The same of an entry of a start: to fork belongs to the process that is made.
     fn again(&self, entry: &Entry) -> f64 {
-        let of = |named: &Named| named.again / named.count.max(1) as f64;
-        let name = self
-            .profile
-            .threads
-            .get(entry.thread as usize)
-            .map(|thread| self.by_pid.get(&thread.pid).copied().unwrap_or(thread.name.as_str()));
-        let own = name.and_then(|name| self.named.get(name)).map_or(0.0, of);
+        let own = self.after_the_first(entry);
         if entry.class.operation != Operation::Process {
             return own;
         }

@@ -55,7 +55,9 @@ fn a_loop_over_a_program_is_named_and_workers_side_by_side_are_not() {
     let words = "`git` is started 400 times: starting and ending processes takes 53 % of wall time";
     assert_eq!(found.sentence, words);
     assert!(found.evidence[0].ends_with("the dynamic linker: 18 %"), "{found:?}");
-    assert!(found.gain.is_none() && found.gain_rest_unchanged.is_some(), "{found:?}");
+    // All that these processes do may go, 0.75 of 0.85, and what the shell takes to make them.
+    assert!(found.gain.is_none() && found.gain_rest_unchanged.is_some_and(|bound| bound > 3.0), "{found:?}");
+    assert!(found.evidence[2].starts_with("all that these processes do takes 70 %"), "{found:?}");
     assert!((found.share / SHARED - 0.55 * 399.0 / 400.0 - 0.05 * 399.0 / 401.0).abs() < 1e-9, "{found:?}");
 }
 
