@@ -17,7 +17,7 @@ pub fn now(groups: &ControlGroups, physical_bytes: Option<u64>) -> MemoryUse {
     let all = limits.iter().flat_map(|(dirs, file)| dirs.iter().filter_map(|dir| limit(dir, file)));
     match all.filter(|(bytes, _)| physical_bytes.is_none_or(|most| *bytes < most)).min_by_key(|l| l.0) {
         Some((bytes, dir)) => MemoryUse { swapped_in_pages, ..of_group(dir, bytes) },
-        None => MemoryUse { swapped_in_pages, ..refaults(&vmstat) },
+        None => MemoryUse { swapped_in_pages, ..pages(&vmstat) },
     }
 }
 
@@ -31,6 +31,7 @@ pub fn since(now: &MemoryUse, before: &MemoryUse) -> Option<MemoryUse> {
         killed: less(now.killed, before.killed),
         refaulted_file_pages: less(now.refaulted_file_pages, before.refaulted_file_pages),
         refaulted_anon_pages: less(now.refaulted_anon_pages, before.refaulted_anon_pages),
+        freed_pages: less(now.freed_pages, before.freed_pages),
         swapped_in_pages: less(now.swapped_in_pages, before.swapped_in_pages),
     })
 }
@@ -49,17 +50,21 @@ fn of_group(dir: &Path, limit_bytes: u64) -> MemoryUse {
         limit_bytes: Some(limit_bytes),
         at_limit: number(&events, "max").or_else(|| text("memory.failcnt").trim().parse().ok()),
         killed: number(&events, "oom_kill").or_else(|| number(&text("memory.oom_control"), "oom_kill")),
-        ..refaults(&stat)
+        ..pages(&stat)
     }
 }
 
 /// In `memory.stat` of both versions (the older one adds up the groups below under `total_`) and in `/proc/vmstat`. Before
-/// Linux 5.9 there was one counter, of files.
-fn refaults(text: &str) -> MemoryUse {
+/// Linux 5.9 there was one counter, of files. What is freed on request (`pgsteal_proactive`, DAMON) is no shortage; groups tell who freed
+/// since Linux 6.0.
+fn pages(text: &str) -> MemoryUse {
     let either = |key: &str| number(text, &format!("total_{key}")).or_else(|| number(text, key));
     MemoryUse {
         refaulted_file_pages: either("workingset_refault_file").or_else(|| either("workingset_refault")),
         refaulted_anon_pages: either("workingset_refault_anon"),
+        freed_pages: either("pgsteal_kswapd")
+            .zip(either("pgsteal_direct"))
+            .map(|(kswapd, direct)| kswapd.saturating_add(direct)),
         ..MemoryUse::default()
     }
 }
@@ -84,11 +89,12 @@ mod tests {
         write(
             dir.path(),
             "memory.stat",
-            "anon 4096\nworkingset_refault_anon 5\nworkingset_refault_file 900\n",
+            "anon 4096\nworkingset_refault_anon 5\nworkingset_refault_file 900\npgsteal 90\npgsteal_kswapd 30\npgsteal_direct 40\n",
         );
         let told = of_group(dir.path(), 1 << 20);
         assert_eq!((told.at_limit, told.killed, told.limit_bytes), (Some(17), Some(2), Some(1 << 20)));
         assert_eq!((told.refaulted_file_pages, told.refaulted_anon_pages), (Some(900), Some(5)));
+        assert_eq!(told.freed_pages, Some(70), "not what was freed on request");
     }
 
     #[test]
@@ -99,6 +105,7 @@ mod tests {
         let told = of_group(dir.path(), 1 << 20);
         assert_eq!((told.at_limit, told.killed), (Some(12), None));
         assert_eq!((told.refaulted_file_pages, told.refaulted_anon_pages), (Some(40), None));
+        assert_eq!(told.freed_pages, None);
     }
 
     #[test]

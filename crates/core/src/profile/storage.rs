@@ -275,6 +275,10 @@ pub struct MemoryUse {
     /// Pages of other memory that were swapped in soon after they had been swapped out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refaulted_anon_pages: Option<u64>,
+    /// Pages that were taken from where they were because memory was short: by reclaim in the background and by threads that wanted memory, not
+    /// what somebody asked to be freed. Absent: not counted (control groups of version 1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freed_pages: Option<u64>,
     /// Pages that were swapped in; of the whole machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swapped_in_pages: Option<u64>,

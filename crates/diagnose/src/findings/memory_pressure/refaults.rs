@@ -1,8 +1,10 @@
-//! What reading evicted pages of files again costs, at least. Two bounds hold:
+//! What reading evicted pages of files again costs. Three bounds hold:
 //! - The kernel counts refaults for all of a control group, or of the machine. Others can have had no more of them than they
 //!   read from the devices.
 //! - It also counts pages that were evicted before the run, however long ago. The program can have read no more again than
 //!   it had read from devices beyond the distinct bytes that it touched.
+//! - What comes back to be evicted again is evicted in the run: no more came back than reclaim took meanwhile, where that is counted. A
+//!   machine that frees what nobody uses (DAMON, `memory.reclaim`) has refaults while its memory is not short.
 
 use super::super::facts::Side;
 use super::super::facts::{ENOUGH_LOOKS, PAGE_BYTES};
@@ -13,11 +15,11 @@ use crate::classify::{Operation, Wait};
 
 /// Reads of pages that had been evicted.
 pub(super) struct Refaults {
-    /// Wall time of the program's waits for them, at least.
+    /// Wall time of the program's waits for them.
     pub(super) wall_ns: f64,
     /// Waits for the device, those for other pages included.
     pub(super) waits: u64,
-    /// Bytes that came back, at least.
+    /// Bytes that came back.
     bytes: f64,
     /// Bytes that the program had read from devices.
     fetched: f64,
@@ -27,10 +29,12 @@ impl Refaults {
     /// `None`: there were none for certain, or nothing waited for them.
     pub(super) fn new(facts: &Facts<'_>, short: &ShortMemory) -> Option<Refaults> {
         let profile = facts.profile;
-        let counted = profile.pressure.memory.as_ref()?.refaulted_file_pages? as f64 * PAGE_BYTES;
+        let memory = profile.pressure.memory.as_ref()?;
+        let counted = memory.refaulted_file_pages? as f64 * PAGE_BYTES;
+        let freed = memory.freed_pages.map_or(f64::INFINITY, |pages| pages as f64 * PAGE_BYTES);
         let fetched = profile.io.device_read_bytes? as f64;
         let all: f64 = profile.devices.iter().map(|d| d.read_bytes as f64).sum();
-        let bytes = (counted - (all - fetched).max(0.0)).min(fetched - distinct_bytes(facts)?);
+        let bytes = (counted - (all - fetched).max(0.0)).min(fetched - distinct_bytes(facts)?).min(freed);
         let waiting = |e: &Entry| {
             e.class.wait == Some(Wait::DeviceRead)
                 && matches!(e.class.operation, Operation::Read | Operation::Fault)

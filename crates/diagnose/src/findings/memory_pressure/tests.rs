@@ -144,6 +144,13 @@ fn evicted_pages_of_files_count_as_far_as_they_are_the_programs() {
     assert_eq!(share(&rereads(pages, 100 << 20)), Some(20.0), "a quarter for certain");
     assert_eq!(share(&rereads(pages, 200 << 20)), None, "all of them may be of others");
     assert_eq!(share(&rereads(10 * pages, 0)), Some(60.0), "a quarter was read for the first time");
+    // What came back in the run was taken away in it, unless the kernel does not count that.
+    let freed = |freed: u64| {
+        let all = rereads(pages, 0);
+        all.with(|p| p.pressure.memory.as_mut().unwrap().freed_pages = Some(freed))
+    };
+    assert_eq!((share(&freed(pages)), share(&freed(pages / 2))), (Some(40.0), Some(20.0)));
+    assert_eq!(share(&freed(0)), None, "memory that is freed while nobody uses it is not short");
     // A backup reads each file once: that the kernel evicted it yesterday is no want of memory today.
     let backup = rereads(10 * pages, 0).with(|p| p.files[0].reads.distinct_bytes = 400 << 20);
     assert_eq!(share(&backup), None);
