@@ -21,6 +21,11 @@ pub(super) const RULE: Rule = Rule {
 const BOUND: f64 = 0.6;
 /// With fewer samples a share is printed with "about".
 const ENOUGH_SAMPLES: u64 = 20;
+/// The longest tick of Linux (HZ is 100 or more).
+const TICK_NS: f64 = 1e7;
+/// Most kernels split the CPU time of a process by where their ticks hit it, and one that no tick hit in the kernel ran in user mode all the time: the
+/// less, the shorter it is. Of processes with ten ticks, at the bound above, 2 % have none in the kernel (exp(-10 x 0.4)).
+const ENOUGH_TICKS: f64 = 10.0;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let account = facts.account;
@@ -30,14 +35,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let of = facts.time_without_queueing();
-    let kernel = account.sum(|e| e.busy && e.class.layer != Layer::Program);
+    let kernel_ns = account.sum(|e| e.busy).wall_ns - program_ns;
     let waits = account.sum(|e| !e.busy && e.wall_ns > 0.0);
     let few = account.sum(|e| e.busy).events < ENOUGH_SAMPLES && how.ends_with("samples");
     let about = if few { "about " } else { "" };
     let mut evidence = vec![format!("{} of {of} is the program's own code ({how})", say::percent(share))];
     evidence.push(format!(
         "kernel CPU time: {}; waiting for storage or for a CPU: {}",
-        say::percent(facts.wall_share(kernel.wall_ns)),
+        say::percent(facts.wall_share(kernel_ns)),
         say::percent(facts.wall_share(waits.wall_ns))
     ));
     Some(Finding {
@@ -70,6 +75,10 @@ impl Facts<'_> {
             return Some((program.wall_ns, format!("{} samples", say::count(program.events as f64))));
         }
         let (user, system) = (self.profile.io.user_ns? as f64, self.profile.io.system_ns? as f64);
+        let processes: u64 = self.profile.processes.iter().map(|process| process.count.max(1)).sum();
+        if user + system < ENOUGH_TICKS * TICK_NS * processes.max(1) as f64 {
+            return None;
+        }
         let part = user / (user + system).max(1.0);
         Some((running.wall_ns * part, "the kernel's user-mode CPU time".to_owned()))
     }

@@ -25,4 +25,10 @@ fn without_stacks_the_kernels_split_tells() {
     };
     assert_eq!(with(9_000_000_000, 1_000_000_000), [FindingId::CpuBound]);
     assert_eq!(with(1_000_000_000, 9_000_000_000), [FindingId::Healthy]);
+    // Each of many short processes is in user mode for the kernel that no tick hit elsewhere.
+    let short = unseen.clone().with(|p| {
+        (p.io.user_ns, p.io.system_ns) = (Some(9_000_000_000), Some(1_000_000_000));
+        p.processes = vec![iowhy_core::profile::Process { count: 1000, ..Default::default() }];
+    });
+    assert_eq!(short.ids(), [FindingId::Healthy]);
 }

@@ -127,7 +127,8 @@ impl<'a> Starts<'a> {
             by_pid.insert(process.pid, process.name.as_str());
         }
         for thread in profile.threads.iter().filter(|t| t.tid == t.pid || t.count > 1) {
-            if let Some(named) = named.get_mut(thread.name.as_str()) {
+            let name = by_pid.get(&thread.pid).copied().unwrap_or(thread.name.as_str());
+            if let Some(named) = named.get_mut(name) {
                 named.lifetime_ns = named.lifetime_ns.saturating_add(thread.lifetime_ns);
             }
         }
