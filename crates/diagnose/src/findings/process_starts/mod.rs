@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{Profile, StackTime, State};
+use iowhy_core::profile::{Profile, StackTime, State, Thread};
 use iowhy_core::replay::Plan;
 
 use super::removable::Removable;
@@ -60,15 +60,17 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     // What such a process does for itself before its work is not told from it: with it up to all of its time goes.
     let whole = |e: &Entry| part(e).max(starts.after_the_first(e));
     let whole_ns: f64 = facts.account.entries.iter().map(|e| whole(e) * e.wall_ns).sum();
+    let samples: f64 = facts.account.entries.iter().map(|e| part(e) * e.events as f64).sum();
     let removable = facts.removable(part);
     let most_ns = facts.removable(whole).most_ns.max(removable.most_ns);
     let evidence = vec![
         format!(
             "fork, exec and exit: {} of wall time; maps and page faults of processes that take none but those of a start: {}; the dynamic \
-             linker: {}",
+             linker: {} ({} samples)",
             say::percent(share(&is(Operation::Process))),
             say::percent(share(&|e| matches!(e.class.operation, Operation::Map | Operation::Fault))),
             say::percent(share(&is(Operation::User))),
+            say::count(samples.round()),
         ),
         format!(
             "{} for each start after the first {}",
@@ -85,9 +87,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns,
         removable: Some(Removable { most_ns, ..removable }),
         sentence: format!(
-            "`{name}` is started {} times: starting and ending processes takes {} of wall time",
-            say::count(most.count as f64),
-            say::percent(facts.wall_share(cost_ns))
+            "Starting and ending processes takes {} of wall time: {} were `{name}`",
+            say::percent(facts.wall_share(cost_ns)),
+            say::count(most.count as f64)
         ),
         evidence,
         advice: "Start fewer processes: hand one process many files (xargs, `find -exec ... +`), use its batch mode or a server, or do its \
@@ -127,8 +129,7 @@ impl<'a> Starts<'a> {
             by_pid.insert(process.pid, process.name.as_str());
         }
         for thread in profile.threads.iter().filter(|t| t.tid == t.pid || t.count > 1) {
-            let name = by_pid.get(&thread.pid).copied().unwrap_or(thread.name.as_str());
-            if let Some(named) = named.get_mut(name) {
+            if let Some(named) = named.get_mut(name_of(&by_pid, thread)) {
                 named.lifetime_ns = named.lifetime_ns.saturating_add(thread.lifetime_ns);
             }
         }
@@ -165,8 +166,7 @@ impl<'a> Starts<'a> {
     /// The part of a thread's time that belongs to processes that came after another of their name.
     fn after_the_first(&self, entry: &Entry) -> f64 {
         let thread = self.profile.threads.get(entry.thread as usize);
-        let name = thread.map(|thread| self.by_pid.get(&thread.pid).copied().unwrap_or(thread.name.as_str()));
-        let named = name.and_then(|name| self.named.get(name));
+        let named = thread.and_then(|thread| self.named.get(name_of(&self.by_pid, thread)));
         named.map_or(0.0, |named| named.again / named.count.max(1) as f64)
     }
 
@@ -182,6 +182,11 @@ impl<'a> Starts<'a> {
             .fold((0.0, 0), |(again, all), named| (again + named.again, all + named.count));
         own.max(self.of_thread(&self.forked, entry.thread) * again / all.max(1) as f64)
     }
+}
+
+/// The name of a thread's process; of a pool, its own.
+fn name_of<'a>(by_pid: &BTreeMap<u32, &'a str>, thread: &'a Thread) -> &'a str {
+    by_pid.get(&thread.pid).copied().unwrap_or(&thread.name)
 }
 
 /// Whether a sample lies in the dynamic linker, by the names that the ABIs of Linux give it: `ld-linux-x86-64.so.2`, `ld64.so.2`,
