@@ -1,5 +1,6 @@
-//! Programs by authors who have not read the rules: `case.toml` beside their sources, in a folder for each. Those in `cases/fresh` are
-//! evidence, and no rule may be tuned on them; after their one run they go to `cases/seen`, where people look at what went wrong.
+//! Programs by authors who have not read the rules: `case.toml` in a folder for each, beside its sources. Those in `cases/fresh` are
+//! evidence, and no rule may be tuned on them; after their one run they go to `cases/seen`, where people look at what went wrong. Those in
+//! `cases/packaged` are programs of Debian's packages with one of their own options as the repair.
 //! Deliberately absent: the catalogue's own programs, which were at hand when rules were made.
 
 use std::fs;
@@ -41,6 +42,9 @@ struct Description {
     /// Other names that are as true.
     #[serde(default)]
     accept: Vec<String>,
+    /// Options of `iowhy prove` that make its repair as large as the author's.
+    #[serde(default)]
+    prove: Vec<String>,
 }
 
 /// Pages of the inputs before each run.
@@ -59,6 +63,8 @@ pub enum Others {
     Fresh,
     /// Rules may have changed because of one.
     Seen,
+    /// Of Debian's packages.
+    Packaged,
 }
 
 impl Others {
@@ -68,6 +74,7 @@ impl Others {
         match self {
             Others::Fresh => "fresh",
             Others::Seen => "seen",
+            Others::Packaged => "packaged",
         }
     }
 }
@@ -130,6 +137,7 @@ fn case(folder: &Path) -> Result<&'static Case, Problem> {
         setup: kept(setup.map(|one| Setup::Run(words(one))).collect()),
         before: kept(outputs.chain(inputs).collect()),
         needs: kept(told.needs.iter().map(|name| Need::Command(kept_text(name))).collect()),
+        prove: words(&told.prove),
         ..Case::EMPTY
     };
     Ok(Box::leak(Box::new(case)))
@@ -155,9 +163,10 @@ mod tests {
     #[test]
     fn descriptions_are_read_and_names_are_their_own() {
         let mut names = std::collections::HashSet::new();
-        for case in [Others::Fresh, Others::Seen].into_iter().flat_map(|others| all(others).unwrap()) {
+        let folders = [Others::Fresh, Others::Seen, Others::Packaged];
+        for case in folders.into_iter().flat_map(|others| all(others).unwrap()) {
             assert!(catalogue::find(case.name).is_none(), "{} is in the catalogue", case.name);
-            assert!(names.insert(case.name), "{} is fresh and seen", case.name);
+            assert!(names.insert(case.name), "{} is in two folders", case.name);
             assert!(!case.slow.is_empty(), "{}", case.name);
         }
         assert!(!names.is_empty());

@@ -9,12 +9,13 @@ mod account;
 mod counts;
 mod page;
 mod proof;
+mod run;
 mod sizes;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use iowhy::analyzer::Analyzer;
 use iowhy::record::prove::Proof;
@@ -26,17 +27,18 @@ use iowhy_core::profile::Profile;
 use iowhy_core::rng::Rng;
 use iowhy_core::stats;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use self::counts::Counts;
+use self::run::{Watched, timed, watched};
 
 const SEED: u64 = 1;
-const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove] [--page] [--fresh|--seen], N at least 3; \
+const USAGE: &str = "usage: cargo xtask bench-findings [FILTER] [--rounds N] [--again] [--account] [--prove] [--page] [--fresh|--seen|--packaged], N at least 3; \
                      FILTER is part of a name; --again judges the runs that are kept by the rules of today; --account shows \
                      where the time of the slow variant went; --prove replays the slow variant with its first finding \
                      repaired, beside what was foretold and what the really repaired program gains; --page writes the figures \
                      into README.md and docs/accuracy.md; --fresh takes the programs of people who have not read \
-                     the rules (cases/fresh) instead, --seen those that were such once and have been looked at since (cases/seen)";
+                     the rules (cases/fresh) instead, --seen those that were such once and have been looked at since (cases/seen), \
+                     --packaged programs of Debian's packages (cases/packaged)";
 
 /// A row says so where others on this machine cost a watched program this part of its time. The run is judged all the same.
 const MUCH_NOISE: f64 = 0.15;
@@ -112,6 +114,7 @@ fn options<'a>(arguments: &[&'a str]) -> Option<Options<'a>> {
             "--page" => options.page = true,
             "--fresh" => options.others = Some(Others::Fresh),
             "--seen" => options.others = Some(Others::Seen),
+            "--packaged" => options.others = Some(Others::Packaged),
             _ if word.starts_with('-') || !options.filter.is_empty() => return None,
             _ => options.filter = word,
         }
@@ -319,7 +322,10 @@ impl Runs {
         let noise = slow.iter().chain([&repaired]).map(|run| noise(case, run)).fold(0.0, f64::max);
         let measured = stats::paired_ratio(&self.slow_s, &self.repaired_s, SEED);
         let proof = self.proof.clone();
-        Ok(Row { case, slow, repaired, noise, measured, same_output: self.same_output, proof })
+        let not_predicted = self.slow.iter().flat_map(|run| &run.not_predicted);
+        let of_cause = not_predicted.filter(|(id, _)| case.is_right(*id)).map(|(_, why)| why.clone()).next();
+        let same_output = self.same_output;
+        Ok(Row { case, slow, repaired, noise, measured, same_output, proof, not_predicted: of_cause })
     }
 }
 
@@ -361,71 +367,6 @@ fn noise(case: &Case, findings: &[Named]) -> f64 {
     findings.iter().filter(|named| named.id == noise.id()).map(|named| named.share).sum()
 }
 
-/// What was seen of a run, and calibrated after it.
-#[derive(Serialize, Deserialize)]
-struct Watched {
-    profile: Profile,
-    predictions: Vec<(FindingId, Prediction)>,
-}
-
-/// Runs a variant under watch. Only the slow one has a gain to calibrate.
-fn watched(stage: &mut Stage, variant: Variant, binaries: &Binaries) -> Outcome<Watched> {
-    let options: &[&str] = if variant == Variant::Slow { &[] } else { &["--no-calibrate"] };
-    let mut json = record(stage, variant, binaries, options)?;
-    let unreadable = |e| format!("the record cannot be read: {e}");
-    let profile = serde_json::from_value(json["profile"].take()).map_err(unreadable)?;
-    let findings: Vec<Finding> = serde_json::from_value(json["findings"].take()).map_err(unreadable)?;
-    let predictions = findings.into_iter().filter_map(|f| Some((f.id, f.prediction?)));
-    Ok(Watched { profile, predictions: predictions.collect() })
-}
-
-/// Runs a variant under watch, with these options, and returns the record.
-fn record(stage: &mut Stage, variant: Variant, binaries: &Binaries, options: &[&str]) -> Outcome<Value> {
-    stage.before(variant).map_err(|p| p.to_string())?;
-    let record = stage.dir().join("watched.json");
-    // A record that an earlier run left must not be taken for this one's.
-    let _ = std::fs::remove_file(&record);
-    let output = crate::iowhy(&binaries.iowhy)
-        .args(options)
-        .arg("--json")
-        .arg(&record)
-        .arg("--")
-        .args(stage.command(variant))
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| format!("cannot run {}: {e}", binaries.iowhy.display()));
-    stage.after();
-    let output = output?;
-    let text = std::fs::read_to_string(&record).map_err(|e| {
-        format!("no record ({e}); it said: {}", String::from_utf8_lossy(&output.stderr).trim())
-    })?;
-    let json: Value = serde_json::from_str(&text).map_err(|e| format!("its JSON cannot be read: {e}"))?;
-    if json["exit"]["code"].as_i64() != Some(0) {
-        return Err(format!("the watched program ended with {}", json["exit"]));
-    }
-    Ok(json)
-}
-
-/// Runs a variant without watch: its wall time in seconds, and what it printed.
-fn timed(stage: &mut Stage, variant: Variant) -> Outcome<(f64, Vec<u8>)> {
-    stage.before(variant).map_err(|p| p.to_string())?;
-    let words = stage.command(variant);
-    let (program, arguments) = words.split_first().ok_or("an empty command")?;
-    let start = Instant::now();
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    let seconds = start.elapsed().as_secs_f64();
-    stage.after();
-    let output = output.map_err(|e| format!("cannot run {program}: {e}"))?;
-    if !output.status.success() {
-        return Err(format!(
-            "the {} variant failed: {}",
-            variant.word(),
-            String::from_utf8_lossy(&output.stderr).trim()
-        ));
-    }
-    Ok((seconds, output.stdout))
-}
-
 const HEADER: &str = "case                       cause                named first                     rank  \
                       predicted gain         measured gain          inside   repaired";
 
@@ -440,6 +381,8 @@ struct Row {
     measured: Option<Estimate>,
     same_output: bool,
     proof: Option<Proof>,
+    /// Why a run has no prediction of the cause.
+    not_predicted: Option<String>,
 }
 
 impl Row {
@@ -566,6 +509,9 @@ impl Row {
             line.push_str("; THE VARIANTS PRINT DIFFERENT RESULTS");
         }
         line.push_str(&noise);
+        if let Some(why) = &self.not_predicted {
+            let _ = write!(line, "; not predicted: {why}");
+        }
         line
     }
 }
@@ -599,6 +545,7 @@ mod tests {
             measured,
             same_output: true,
             proof: None,
+            not_predicted: None,
         }
     }
 

@@ -163,6 +163,8 @@ pub enum Op {
         /// Whether metadata is written too.
         metadata: bool,
     },
+    /// fsync of the directory in which [`Op::RecreateFile`] makes the file.
+    SyncDirectory,
     /// posix_fadvise(POSIX_FADV_DONTNEED) of a range.
     FadviseDontNeed,
     /// posix_fadvise(POSIX_FADV_WILLNEED) of a range.
@@ -191,6 +193,13 @@ pub enum Op {
     /// All calls on one file of [`Plan::tree`]. The offset is the number of the file; no file of [`Plan::files`] takes
     /// part.
     SmallFile,
+}
+
+impl Op {
+    /// Whether it makes something durable that was written before.
+    pub fn is_sync(self) -> bool {
+        matches!(self, Op::Fsync { .. } | Op::SyncDirectory)
+    }
 }
 
 /// Calls of one thread on one file, evenly spaced.

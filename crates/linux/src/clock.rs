@@ -1,6 +1,6 @@
 //! The clocks of the kernel: CLOCK_MONOTONIC, which records, deadlines and signals share, and CPU time.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, clock_getres, clock_gettime};
 
 /// CLOCK_MONOTONIC in nanoseconds. Async-signal-safe.
 #[inline]
@@ -12,6 +12,12 @@ pub fn monotonic_ns() -> u64 {
 pub fn unix_ns(monotonic: u64) -> u64 {
     let passed = monotonic_ns().saturating_sub(monotonic);
     read_ns(ClockId::Realtime).saturating_sub(passed)
+}
+
+/// By how much the time of a file may lag behind the clock: the kernel takes it from the last timer tick.
+pub fn file_time_lag_ns() -> u64 {
+    let step = clock_getres(ClockId::RealtimeCoarse);
+    (step.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(step.tv_nsec as u64)
 }
 
 /// CPU time of the calling thread so far, in nanoseconds.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::mounts::{self, Mount, above};
 use iowhy_core::profile::FileIdentity;
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, StatxTimestamp};
 
 use crate::block::devices::{BlockTree, Devices};
 use crate::reader::Reader;
@@ -99,22 +99,23 @@ fn kind(mode: u32) -> &'static str {
     }
 }
 
-/// What a path leads to now, if that is a regular file: which file, how large, and when it was changed. A server is not
-/// asked.
-pub fn identity(path: &Path) -> Option<FileIdentity> {
+/// What a path leads to now, if that is a regular file: which file, how large, and when it was changed; and when it was made, in nanoseconds
+/// since 1970, where its file system keeps that. A server is not asked.
+pub fn identity(path: &Path) -> Option<(FileIdentity, Option<i64>)> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
-    let found = rustix::fs::statx(CWD, path, flags, StatxFlags::BASIC_STATS).ok()?;
-    let regular = FileType::from_raw_mode(found.stx_mode.into()).is_file();
-    regular.then(|| FileIdentity {
+    let found = rustix::fs::statx(CWD, path, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME).ok()?;
+    let ns = |time: StatxTimestamp| {
+        time.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(time.tv_nsec))
+    };
+    let identity = FileIdentity {
         device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
         inode: found.stx_ino,
         size_bytes: found.stx_size,
-        modified_ns: found
-            .stx_mtime
-            .tv_sec
-            .saturating_mul(1_000_000_000)
-            .saturating_add(i64::from(found.stx_mtime.tv_nsec)),
-    })
+        modified_ns: ns(found.stx_mtime),
+    };
+    let has_birth = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let regular = FileType::from_raw_mode(found.stx_mode.into()).is_file();
+    regular.then(|| (identity, has_birth.then(|| ns(found.stx_btime))))
 }
 
 #[cfg(test)]

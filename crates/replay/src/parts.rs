@@ -33,7 +33,7 @@ impl Parts {
         match op {
             Op::Read { .. } | Op::TouchPages | Op::TouchLines | Op::MapReadUnmap { .. } => &mut self.reads_ns,
             Op::Write => &mut self.writes_ns,
-            Op::Fsync { .. } | Op::SyncFileRange => &mut self.syncs_ns,
+            Op::Fsync { .. } | Op::SyncDirectory | Op::SyncFileRange => &mut self.syncs_ns,
             _ => &mut self.metadata_ns,
         }
     }

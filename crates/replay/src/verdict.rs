@@ -83,8 +83,8 @@ pub(crate) struct Gains {
 ///
 /// Profiling overhead is in neither time. The interval adds by squares: noise of the rounds; the replay's error (the saving
 /// relative to the baseline replay, as the program's time less the repaired replay, and as the difference of both replays);
-/// sampling error of the I/O share, where that was not recorded; what the replay may contain of the program's own code; and, where
-/// it is modelled, the program's own time.
+/// sampling error of the I/O share, where that was not recorded; the difference of the two ways in which the time beside recorded calls is known; what the replay
+/// may contain of the program's own code; and, where it is modelled, the program's own time.
 pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<Gains> {
     let Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed } =
         *measurement;
@@ -108,13 +108,16 @@ pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<
     // A slower repair loses more where there is more I/O.
     let sampling = [-fewer * likely / io, more * likely / io];
     let touching = baseline.io_bounds_ns().map(|bound| (bound.min(wall) - io) * likely / io);
+    let recording = baseline.recording.map_or([0.0; 2], |r| r.error_ns(wall - io));
     let less = [
+        recording[0],
         likely - saved_io(ratio.high),
         likely - saved_io(1.0 - least_read),
         -sampling[0].min(sampling[1]),
         -touching[0].min(touching[1]),
     ];
     let more = [
+        recording[1],
         saved_io(ratio.low) - likely,
         saved_io(1.0 - most_read) - likely,
         sampling[0].max(sampling[1]),

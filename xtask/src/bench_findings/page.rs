@@ -25,12 +25,20 @@ const PAGES: [(&str, &str, Text); 2] = [
 const FRESH: [(&str, &str, Text); 1] =
     [("docs/accuracy.md", "<!-- bench-findings: fresh -->", |counts| table(&whole(counts)))];
 
+/// The same for programs of Debian's packages.
+const PACKAGED: [(&str, &str, Text); 1] =
+    [("docs/accuracy.md", "<!-- bench-findings: packaged -->", |counts| table(&whole(counts)))];
+
 /// Name and value of a figure.
 type Row = (&'static str, String);
 
 /// Writes all pages.
 pub(super) fn write(root: &Path, counts: &Counts, others: Option<Others>, origin: &str) -> Outcome<()> {
-    let pages = if others.is_some() { &FRESH[..] } else { &PAGES };
+    let pages = match others {
+        None => &PAGES[..],
+        Some(Others::Packaged) => &PACKAGED,
+        Some(_) => &FRESH,
+    };
     for (page, marker, shown) in pages {
         let path = root.join(page);
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{page}: {error}"))?;
@@ -119,6 +127,7 @@ fn whole(counts: &Counts) -> Vec<Row> {
     rows.push(("of the wrong results, on a busy machine", part(counts.wrong_disturbed, counts.wrong)));
     rows.push(("programs that could not run", (counts.skipped + counts.failed).to_string()));
     if let Some(proofs) = counts.proofs() {
+        rows.push(("first findings without a replay", proofs.without_replay.to_string()));
         rows.push(("first findings replayed", proofs.tried.to_string()));
         rows.push(("proven", proofs.proven.to_string()));
         rows.push(("not confirmed", proofs.not_confirmed.to_string()));
@@ -129,6 +138,10 @@ fn whole(counts: &Counts) -> Vec<Row> {
             part(proofs.near, proofs.proven),
         ));
         rows.push(("not within 20 %, but the intervals overlap", part(proofs.overlap, proofs.proven)));
+        rows.push((
+            "of the proven, intervals with a ratio of at most 2 that meet the gain of the repaired program",
+            part(proofs.narrow_overlap, proofs.narrow),
+        ));
         rows.push(("gain of the repaired program over proven gain, median", format!("{:.2}", proofs.median)));
     }
     rows
@@ -170,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_pages_have_their_markers() {
-        for (page, marker, _) in PAGES.into_iter().chain(FRESH) {
+        for (page, marker, _) in PAGES.into_iter().chain(FRESH).chain(PACKAGED) {
             let text = std::fs::read_to_string(crate::root().join(page)).unwrap();
             assert!(filled(&text, marker, "").is_ok(), "{page}");
         }

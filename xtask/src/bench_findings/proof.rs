@@ -10,12 +10,16 @@ use iowhy_core::estimate::Estimate;
 use iowhy_replay::verdict::Verdict;
 use serde_json::Value;
 
-use super::{Binaries, Outcome, Row, record};
+use super::run::record;
+use super::{Binaries, Outcome, Row};
 
 pub(super) const HEADER: &str = "  proven by a replay (fidelity)";
 
 /// A proven gain is right within this part of the real one.
 const NEAR: f64 = 0.2;
+
+/// Upper over lower end of an interval that decides something.
+const NARROW: f64 = 2.0;
 
 /// So often the slow variant is watched; the run with the median wall time is proved.
 const WATCHED: usize = 3;
@@ -98,8 +102,9 @@ impl Row {
 
     /// How the proof compares with the real gain.
     pub(super) fn compared(&self) -> Option<Compared> {
-        let (word, _) = self.proof_word()?;
-        Some(Compared { word, over_proven: self.real_over_proven(), meets: self.real_meets_proven() })
+        let (word, measured) = self.proof_word()?;
+        let width = measured.map(|gain| gain.high / gain.low);
+        Some(Compared { word, width, over_proven: self.real_over_proven(), meets: self.real_meets_proven() })
     }
 
     /// The column.
@@ -125,6 +130,8 @@ impl Row {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compared {
     word: Verdict,
+    /// Upper over lower end of the interval; `None`: nothing was replayed, most often because no repair is mechanical.
+    width: Option<f64>,
     /// Gain of the really repaired program over the proven one.
     over_proven: Option<f64>,
     /// Whether the intervals of the two meet.
@@ -133,6 +140,8 @@ pub(super) struct Compared {
 
 /// How all proofs ended.
 pub(super) struct Totals {
+    /// Nothing was replayed.
+    pub(super) without_replay: usize,
     pub(super) tried: usize,
     pub(super) proven: usize,
     pub(super) not_confirmed: usize,
@@ -142,25 +151,33 @@ pub(super) struct Totals {
     pub(super) near: usize,
     /// Those that are not near, but whose interval meets that of the real one.
     pub(super) overlap: usize,
+    /// Those whose interval is narrow, and of these those whose interval meets the real one.
+    pub(super) narrow: usize,
+    pub(super) narrow_overlap: usize,
     /// Median of real gain over proven gain.
     pub(super) median: f64,
 }
 
 /// `None` without proofs.
 pub(super) fn totals(proofs: &[Compared]) -> Option<Totals> {
-    let count = |word| proofs.iter().filter(|p| p.word == word).count();
+    let replayed = || proofs.iter().filter(|p| p.width.is_some());
+    let count = |word| replayed().filter(|p| p.word == word).count();
     let proven = || proofs.iter().filter(|p| p.word == Verdict::Proven);
+    let narrow = || proven().filter(|p| p.width.is_some_and(|width| width <= NARROW));
     let near = |p: &&Compared| p.over_proven.is_some_and(|r| (1.0 / (1.0 + NEAR)..=1.0 + NEAR).contains(&r));
     let mut ratios: Vec<f64> = proven().filter_map(|p| p.over_proven).collect();
     ratios.sort_by(f64::total_cmp);
     (!proofs.is_empty()).then(|| Totals {
-        tried: proofs.len(),
+        without_replay: proofs.len() - replayed().count(),
+        tried: replayed().count(),
         proven: count(Verdict::Proven),
         not_confirmed: count(Verdict::NotConfirmed),
         contradicted: count(Verdict::Contradicted),
         inconclusive: count(Verdict::Inconclusive),
         near: proven().filter(near).count(),
         overlap: proven().filter(|p| p.meets && !near(p)).count(),
+        narrow: narrow().count(),
+        narrow_overlap: narrow().filter(|p| p.meets).count(),
         median: ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN),
     })
 }
@@ -170,16 +187,20 @@ pub(super) fn sentence(proofs: &[Compared]) -> String {
     let Some(t) = totals(proofs) else { return String::new() };
     format!(
         "first finding proven: {} of {}, {} of them within {:.0} % of the real gain, and of {} more the intervals meet; real \
-         over proven gain: median {:.2}\nnot confirmed: {}, contradicted: {}, inconclusive: {}\n",
+         over proven gain: median {:.2}; intervals with a ratio of at most {NARROW:.0}: {}, of which {} meet the real gain\n\
+         not confirmed: {}, contradicted: {}, inconclusive: {}, without a replay: {}\n",
         t.proven,
         t.tried,
         t.near,
         100.0 * NEAR,
         t.overlap,
         t.median,
+        t.narrow,
+        t.narrow_overlap,
         t.not_confirmed,
         t.contradicted,
-        t.inconclusive
+        t.inconclusive,
+        t.without_replay
     )
 }
 
@@ -190,19 +211,21 @@ mod tests {
     #[test]
     fn only_proven_gains_near_the_real_one_count_as_near() {
         assert_eq!(sentence(&[]), "");
-        let compared = |word, over_proven, meets| Compared { word, over_proven, meets };
+        let compared = |word, width, over_proven, meets| Compared { word, width, over_proven, meets };
         let said = sentence(&[
-            compared(Verdict::Proven, Some(1.1), true),
-            compared(Verdict::Proven, Some(1.3), true),
-            compared(Verdict::Proven, Some(0.7), false),
-            compared(Verdict::Inconclusive, Some(1.0), true),
-            compared(Verdict::Contradicted, None, false),
+            compared(Verdict::Proven, Some(1.5), Some(1.1), true),
+            compared(Verdict::Proven, Some(9.0), Some(1.3), true),
+            compared(Verdict::Proven, Some(1.1), Some(0.7), false),
+            compared(Verdict::Inconclusive, Some(9.0), Some(1.0), true),
+            compared(Verdict::Contradicted, Some(1.1), None, false),
+            compared(Verdict::Inconclusive, None, None, false),
         ]);
         assert!(
             said.contains("proven: 3 of 5, 1 of them within 20 % of the real gain, and of 1 more"),
             "{said}"
         );
         assert!(said.contains("median 1.10"), "{said}");
-        assert!(said.contains("contradicted: 1, inconclusive: 1"), "{said}");
+        assert!(said.contains("at most 2: 2, of which 1 meet"), "{said}");
+        assert!(said.contains("contradicted: 1, inconclusive: 1, without a replay: 1"), "{said}");
     }
 }

@@ -69,6 +69,9 @@ pub struct PatternFile {
     /// Size, time of last change and identity, where its path still led to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<FileIdentity>,
+    /// It was made while the program was watched, by the time that its file system keeps; false where nothing is kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made: bool,
 }
 
 /// What tells a file from another, and from itself after a change.
@@ -263,7 +266,12 @@ impl CallPattern {
     pub fn file(&mut self, path: &str, kind: &str, flags: Option<u32>) -> u32 {
         let same = |f: &PatternFile| f.path == path && f.kind == kind && f.flags == flags;
         let at = self.files.iter().position(same).unwrap_or_else(|| {
-            self.files.push(PatternFile { path: path.into(), kind: kind.into(), flags, identity: None });
+            self.files.push(PatternFile {
+                path: path.into(),
+                kind: kind.into(),
+                flags,
+                ..PatternFile::default()
+            });
             self.files.len() - 1
         });
         at as u32

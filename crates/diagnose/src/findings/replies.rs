@@ -17,6 +17,11 @@ use super::{Facts, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
 
+/// Equal parts of a watch whose rates tell how much the pace of the program varies.
+const PARTS: usize = 8;
+/// 97.5 % quantile of Student's t with [`PARTS`] - 1 degrees of freedom.
+const STUDENT: f64 = 2.365;
+
 /// Writes to connections of which nobody knows the side, over those to accepted ones, up to which these are told as all replies.
 const MAX_UNKNOWN: f64 = 0.05;
 
@@ -210,7 +215,12 @@ impl Answering {
         let (value, limit) = of(likely, Case::Likely)?;
         let (low, _) = of(least, Case::Least)?;
         let (high, _) = of(most, Case::Most)?;
-        let [value, low, high] = [value, low.min(value), high.max(value)].map(|gain| gain * per_second);
+        // Independent errors of a product: their logarithms add by squares.
+        let pace = pace(facts).ln();
+        let wider = |ratio: f64| ratio.ln().hypot(pace).exp();
+        let low = value / wider(value / low.min(value));
+        let high = value * wider(high.max(value) / value);
+        let [value, low, high] = [value, low, high].map(|gain| gain * per_second);
         let per_second = Estimate { value, low, high, unit: Unit::PerSecond, n: self.events };
         Some(ReplyRate { per_second, limit })
     }
@@ -250,6 +260,28 @@ impl Answering {
     }
 }
 
+/// Factor by which the rate of one watch may differ from that of another as long as it (95 %), by batch means: rates of equal parts of this
+/// watch differ by all that changes more slowly than a part. What is slower than the watch is in no interval. 1: the course was not seen.
+fn pace(facts: &Facts<'_>) -> f64 {
+    let Some(course) = &facts.profile.course else { return 1.0 };
+    let whole_ns = course.ends_ns.last().copied().unwrap_or(0);
+    let mut parts = [(0.0, 0.0); PARTS];
+    for ((end_ns, length_ns), writes) in course.ends_ns.iter().zip(course.lengths_ns()).zip(&course.writes) {
+        let middle = (end_ns - length_ns / 2) as f64 / whole_ns.max(1) as f64;
+        let (all_writes, all_ns) = &mut parts[((middle * PARTS as f64) as usize).min(PARTS - 1)];
+        *all_writes += *writes as f64;
+        *all_ns += length_ns as f64;
+    }
+    let rates = parts.map(|(writes, ns)| writes / ns);
+    let mean = rates.iter().sum::<f64>() / PARTS as f64;
+    if !(mean.is_finite() && mean > 0.0) {
+        return 1.0;
+    }
+    let variance = rates.iter().map(|rate| (rate / mean - 1.0).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
+    // Both watches vary.
+    1.0 + STUDENT * (2.0 * variance / PARTS as f64).sqrt()
+}
+
 /// The part of the waits for other threads that the cause is behind, at least and likely. `[locks, going]`: the parts of these waits, and of
 /// the waits that go, beside which a request of the program was under way. `anyway`: the part of all time in which one was.
 fn locks_delayed([locks, going]: [f64; 2], anyway: f64) -> [f64; 2] {
@@ -270,7 +302,7 @@ fn connections(facts: &Facts<'_>) -> Result<Connections, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::profile::{CallCounts, Process, Profile, SocketUse, Thread};
+    use iowhy_core::profile::{CallCounts, Course, Process, Profile, SocketUse, Thread};
 
     use super::*;
     use crate::findings::synthetic::Run;
@@ -326,6 +358,37 @@ mod tests {
         let ReplyRate { per_second, limit } = found.without_cause.unwrap();
         assert_eq!((per_second.value, per_second.low, per_second.high), (2000.0, 2000.0, 2000.0));
         assert_eq!((limit, per_second.n), (ReplyLimit::Threads, 1000));
+    }
+
+    #[test]
+    fn a_pace_that_varies_makes_the_interval_wider() {
+        let run = counted(event_loop(Run::new(10.0)), 50, &[2.5]);
+        let with_writes = |writes: &[u64]| {
+            let course = Course {
+                ends_ns: (1..=writes.len() as u64)
+                    .map(|n| n * 10_000_000_000 / writes.len() as u64)
+                    .collect(),
+                writes: writes.to_vec(),
+                ..Course::default()
+            };
+            rate(&run.clone().with(|p| p.course = Some(course))).per_second
+        };
+        let even = with_writes(&[100; 40]);
+        assert!((even.low - 2000.0).abs() < 1e-6 && (even.high - 2000.0).abs() < 1e-6, "{even:?}");
+        // Steps alternate within each part: their means are the same.
+        let fast = with_writes(&[50, 150].repeat(32));
+        assert!((fast.high - 2000.0).abs() < 1e-6, "{fast:?}");
+        // The same counts, one half of the watch after the other: parts of 50 and 150 have a deviation of 53 %.
+        let slow = with_writes(&[[50; 32], [150; 32]].concat());
+        let factor = 1.0 + STUDENT * (2.0 * (8.0 * 0.25 / 7.0) / 8.0_f64).sqrt();
+        assert!((slow.value - 2000.0).abs() < 1e-6, "{slow:?}");
+        assert!(
+            (slow.high / 2000.0 - factor).abs() < 1e-9 && (2000.0 / slow.low - factor).abs() < 1e-9,
+            "{slow:?}"
+        );
+        // Too few steps to tell.
+        let few = with_writes(&[50, 150]);
+        assert!((few.high - 2000.0).abs() < 1e-6, "{few:?}");
     }
 
     #[test]

@@ -188,6 +188,14 @@ impl Dir {
         rustix::fs::openat(&self.fd, component(name)?, flags, mode)
     }
 
+    /// Makes its names durable: fsync(2).
+    ///
+    /// # Errors
+    /// What fsync(2) says.
+    pub fn sync(&self) -> Result<(), Errno> {
+        rustix::fs::fsync(&self.fd)
+    }
+
     /// Opens a file that is there, without waiting for a pipe's other end and never through a link. It cannot make one.
     ///
     /// # Errors

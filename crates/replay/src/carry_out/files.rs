@@ -235,6 +235,12 @@ impl ReplayFile {
         Ok(0)
     }
 
+    /// Makes the name of the last file durable.
+    pub(super) fn sync_directory(&self) -> Result<usize, Errno> {
+        let Some(recreated) = &self.recreated else { return Err(Errno::INVAL) };
+        recreated.dir()?.sync().map(|()| 0)
+    }
+
     /// Sets the page-cache state at the start of a run.
     pub(super) fn prepare(&self, planned: &PlanFile) -> Result<(), Problem> {
         let failed = |what: &str, errno: Errno| {

@@ -152,7 +152,7 @@ impl<'a> ReplayThread<'a> {
                     self.think(action.think_ns);
                     self.call(action, pass, i)?;
                     self.calls_since_check += 1;
-                    let long = matches!(action.op, Op::Fsync { .. });
+                    let long = action.op.is_sync();
                     if long || self.calls_since_check >= CALLS_PER_CHECK {
                         self.calls_since_check = 0;
                         if interrupt::requested() {
@@ -256,6 +256,7 @@ impl<'a> ReplayThread<'a> {
             Op::Write => libc_calls::write_at(fd, self.buffer.part(from, bytes), offset),
             Op::Seek => libc_calls::seek(fd, offset),
             Op::Fsync { metadata } => libc_calls::sync(fd, metadata),
+            Op::SyncDirectory => opened.sync_directory(),
             Op::FadviseDontNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::DontNeed),
             Op::FadviseWillNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::WillNeed),
             Op::SyncFileRange => begin_write_back(fd, offset, bytes),
@@ -307,7 +308,7 @@ impl<'a> ReplayThread<'a> {
     fn failed(&self, action: &Action, offset: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
         let (doing, which) = match action.op {
-            Op::Write | Op::Fsync { .. } | Op::SyncFileRange | Op::RecreateFile => {
+            Op::Write | Op::Fsync { .. } | Op::SyncDirectory | Op::SyncFileRange | Op::RecreateFile => {
                 ("writing", "the scratch file beside ")
             }
             Op::MapReadUnmap { .. } | Op::TouchPages | Op::TouchLines => ("mapping", ""),

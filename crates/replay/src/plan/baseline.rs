@@ -19,15 +19,33 @@ pub(crate) struct Baseline {
     /// The recorded time in the calls of the plan, all threads together and without the profiling overhead; `None` where the plan
     /// is not made of recorded calls.
     pub(crate) recorded: Option<Parts>,
-    /// Where the I/O time is that of a record of every call: the share of the run that recording took, 0 to 1. `None`: the I/O time
-    /// is that of the account.
-    pub(crate) recording: Option<f64>,
+    /// Where the I/O time is that of a record of every call: what else is known of it. `None`: the I/O time is that of the
+    /// account.
+    pub(crate) recording: Option<Recording>,
     /// Wall time of the program's own code that a replay may contain, too: who touches mapped pages does it in code of its own.
     pub(crate) touching_ns: f64,
-    /// Wall time of calls that are not in the plan and have no use once its calls are gone: folders of files that are packed.
+    /// Wall time of calls that are not in the plan and may go with its calls, at most: opens, and folders of files that are packed.
     pub(crate) goes_along_ns: f64,
     /// Assumptions, and what the plan leaves out.
     pub(crate) notes: Vec<String>,
+}
+
+/// What is known of a run whose every call was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Recording {
+    /// Share of the run that recording took, by the measured cost of a call, 0 to 1.
+    pub(crate) share: f64,
+    /// Wall time beside the calls of the plan, by samples: recording is not in it, whatever it cost.
+    pub(crate) beside_ns: f64,
+}
+
+impl Recording {
+    /// How much less and how much more of the wall time the calls may have than the record says. What is left of the run without them and
+    /// without the cost of recording is known twice: by that cost, which is large where calls are many, and by samples.
+    pub(crate) fn error_ns(&self, beside_ns: f64) -> [f64; 2] {
+        let more_beside = self.beside_ns - beside_ns;
+        [more_beside.max(0.0), (-more_beside).max(0.0)]
+    }
 }
 
 impl Baseline {
@@ -57,8 +75,21 @@ impl Baseline {
     /// account saw of it.
     pub(crate) fn program_wall_ns(&self, facts: &Facts<'_>) -> f64 {
         match self.recording {
-            Some(share) => facts.account.wall_ns * (1.0 - share.clamp(0.0, MAX_RECORDING)),
+            Some(recording) => facts.account.wall_ns * (1.0 - recording.share.clamp(0.0, MAX_RECORDING)),
             None => facts.program_wall_ns(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_beside_the_calls_is_known_twice() {
+        let recording = Recording { share: 0.4, beside_ns: 1e9 };
+        assert_eq!(recording.error_ns(1e9), [0.0, 0.0]);
+        assert_eq!(recording.error_ns(0.4e9), [0.6e9, 0.0], "samples saw more of the program's own");
+        assert_eq!(recording.error_ns(1.5e9), [0.0, 0.5e9]);
     }
 }

@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use iowhy_core::layer::Layer;
 use iowhy_core::profile::{CompleteRecord, PatternFile, Step, StepKind, StepTotal, Stretch, buffer_offset};
 use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
 use iowhy_core::units::{count, time};
 
-use super::baseline::Baseline;
+use super::baseline::{Baseline, Recording};
 use super::duration::{Bounds, recording_share, wall_ns};
 use super::not_replayed::NOT_REPLAYED;
 use super::source::Source;
@@ -44,6 +45,10 @@ const MOSTLY: f64 = 0.4;
 const ALONE: f64 = 0.95;
 /// A share of the time that is worth a note.
 const MUCH: f64 = 0.01;
+
+/// Calls that no plan of calls has, but for files that are made for a moment. Nobody sees whether the program makes them for the calls that
+/// a repair removes.
+const ON_NAMES: [Operation; 4] = [Operation::Open, Operation::Close, Operation::Stat, Operation::Names];
 
 /// Files that the kernel answers itself.
 const KERNEL: [&str; 2] = ["/proc/", "/sys/"];
@@ -109,6 +114,8 @@ struct Builder<'a> {
     recorded_calls: Parts,
     /// Time in calls that are not replayed, because their file cannot be.
     left_out_ns: u64,
+    /// The part of it on files that were opened: no pipes and sockets.
+    left_out_of_files_ns: u64,
     /// By how much tracing lengthens a call, and the time before it.
     in_call_ns: f64,
     before_call_ns: f64,
@@ -153,6 +160,7 @@ impl<'a> Builder<'a> {
             recorded: Parts::default(),
             recorded_calls: Parts::default(),
             left_out_ns: 0,
+            left_out_of_files_ns: 0,
             in_call_ns,
             before_call_ns: (each_ns - in_call_ns).max(0.0),
             bounds,
@@ -204,8 +212,18 @@ impl<'a> Builder<'a> {
             }
             _ => return,
         };
+        if step.kind == StepKind::Sync
+            && let Some(file) = self.moment_in(step.file, Some(step.thread))
+        {
+            let action = Action::one(Op::SyncDirectory, file, 0, 0, 0.0);
+            self.push(step, Action { count: step.count.max(1), ..action });
+            return;
+        }
         let Some(file) = self.file_of(step) else {
             self.left_out_ns += step.time_ns;
+            if step.file.is_some_and(|file| self.opened.contains_key(&file)) {
+                self.left_out_of_files_ns += step.time_ns;
+            }
             return;
         };
         let transfer = order::has_place(what);
@@ -284,6 +302,18 @@ impl<'a> Builder<'a> {
         (file, own.or_else(|| openers.and_then(|threads| threads.first().copied())))
     }
 
+    /// Of the files that were made for a moment so far, one in this directory: the thread's own, or another's.
+    fn moment_in(&self, directory: Option<u32>, thread: Option<u32>) -> Option<u32> {
+        let directory = &self.files.get(directory? as usize)?.path;
+        let in_it = |file: u32| {
+            let path = self.files.get(file as usize).map(|file| without_deleted(&file.path));
+            path.and_then(|path| path.rsplit_once('/')).is_some_and(|(folder, _)| folder == directory)
+        };
+        let inside = self.moments.iter().filter(|((file, _), _)| in_it(*file));
+        let made = inside.filter_map(|((_, of), at)| Some((*of != thread, (*at)?)));
+        made.min().map(|(_, at)| at)
+    }
+
     /// The file of the plan that a step works on: of those that are made for a moment, each thread that makes them has its
     /// own.
     fn file_of(&mut self, step: &Step) -> Option<u32> {
@@ -356,7 +386,7 @@ impl<'a> Builder<'a> {
         made
     }
 
-    /// A written file that is gone: a scratch file beside a known one.
+    /// A written file that is gone: a scratch file beside one whose directory is known.
     fn in_place_of(&self, index: usize) -> Option<PlanFile> {
         let written = |index: usize| self.is_written(Some(index as u32));
         let file = &self.files[index];
@@ -367,7 +397,10 @@ impl<'a> Builder<'a> {
         // What the caller passed on says nothing about where the program makes its files.
         let used = |path: &str| self.facts.profile.files.iter().find(|file| file.path == path);
         let own = |f: &PlanFile| f.role == Role::User && used(&f.path).is_none_or(|file| !file.inherited);
-        let known = |at: usize| self.planned(&self.files[at]).filter(own);
+        let known = |at: usize| {
+            let file = &self.files[at];
+            self.planned(file).filter(own).or_else(|| self.in_its_directory(at, file))
+        };
         let mut known = (0..self.files.len()).filter(|at| written(*at)).filter_map(known);
         let planned = known.next()?;
         // Where the program writes to several file systems, nobody knows on which of them this one was.
@@ -420,6 +453,14 @@ impl<'a> Builder<'a> {
         if self.plan.calls() == 0 {
             return Err("no recorded call is on a regular file".to_owned());
         }
+        let (left_out, in_plan) = (self.left_out_of_files_ns as f64, self.recorded.sum_ns());
+        if left_out > in_plan {
+            return Err(format!(
+                "{} of {} in recorded calls are on files that are gone or have no path, which is most of it",
+                time(left_out),
+                time(left_out + in_plan)
+            ));
+        }
         if self.plan.calls() > MAX_CALLS {
             return Err(format!(
                 "the record has more than {MAX_CALLS} calls, which is the limit of a replay"
@@ -439,7 +480,10 @@ impl<'a> Builder<'a> {
             syncs_ns: without(recorded.syncs_ns, self.recorded_calls.syncs_ns),
             metadata_ns: without(recorded.metadata_ns, self.recorded_calls.metadata_ns),
         };
-        let in_account = wall_ns(self.facts, &self.operations());
+        let operations = self.operations();
+        let in_account = wall_ns(self.facts, &operations);
+        let names: Vec<Operation> = ON_NAMES.into_iter().filter(|name| !operations.contains(name)).collect();
+        let goes_along_ns = wall_ns(self.facts, &names);
         let Some(record) = source.record else {
             let (recorded, notes) = (Some(parts), Vec::new());
             let plan = self.plan;
@@ -450,7 +494,7 @@ impl<'a> Builder<'a> {
                 recorded,
                 recording: None,
                 touching_ns: 0.0,
-                goes_along_ns: 0.0,
+                goes_along_ns,
                 notes,
             });
         };
@@ -461,17 +505,27 @@ impl<'a> Builder<'a> {
         // Of threads that wait at the same time each instant counts once.
         let program_io_ns = if self.has_one_thread() { parts.sum_ns() * times } else { in_account };
         let notes = self.notes(record, parts.sum_ns() * times, steps, whole);
-        let recorded = Some(parts);
+        let (recorded, recording) = (Some(parts), Some(self.recording(in_account)));
         Ok(Baseline {
             plan: self.plan,
             scale,
             program_io_ns,
             recorded,
-            recording: Some(recording_share(self.facts)),
+            recording,
             touching_ns: 0.0,
-            goes_along_ns: 0.0,
+            goes_along_ns,
             notes,
         })
+    }
+
+    /// What is known of the run beside its recorded calls; `in_account_ns`: wall time of the plan's kinds of calls by samples.
+    fn recording(&self, in_account_ns: f64) -> Recording {
+        let account = &self.facts.account;
+        let observer_ns = account.sum(|e| e.class.layer == Layer::Observer).wall_ns;
+        // Of these kinds, too, but not in the plan.
+        let left_out_ns = self.left_out_ns as f64 / self.plan.threads.len().max(1) as f64;
+        let beside_ns = (account.wall_ns - observer_ns - in_account_ns + left_out_ns).max(0.0);
+        Recording { share: recording_share(self.facts), beside_ns }
     }
 
     /// What is replayed, of which record, and what is not.
@@ -504,7 +558,7 @@ impl<'a> Builder<'a> {
         let left_out = self.left_out_ns as f64;
         if left_out > MUCH * (left_out + self.recorded.sum_ns()) {
             notes.push(format!(
-                "not replayed: {} in calls on pipes, sockets and files that are gone or have no path",
+                "not replayed: {} in calls on pipes, sockets, directories and files that are gone or have no path",
                 time(left_out)
             ));
         }
@@ -532,7 +586,8 @@ impl<'a> Builder<'a> {
         let replayed = |total: &&StepTotal| {
             let step = Step { kind: total.kind, file: total.file, ..Step::default() };
             match total.kind {
-                StepKind::Read | StepKind::Write | StepKind::Seek | StepKind::Sync => self.takes_part(&step),
+                StepKind::Read | StepKind::Write | StepKind::Seek => self.takes_part(&step),
+                StepKind::Sync => self.takes_part(&step) || self.moment_in(total.file, None).is_some(),
                 StepKind::Open => self.is_made_for_a_moment(total.file),
                 StepKind::Advise => self.plan.any(|a| a.op == Op::FadviseDontNeed) && self.takes_part(&step),
                 _ => false,
@@ -566,7 +621,7 @@ impl<'a> Builder<'a> {
     /// The operations of the account that the plan carries out.
     fn operations(&self) -> Vec<Operation> {
         let mut operations = vec![Operation::Read, Operation::Write];
-        if self.plan.any(|a| matches!(a.op, Op::Fsync { .. })) {
+        if self.plan.any(|a| a.op.is_sync()) {
             operations.push(Operation::Sync);
         }
         if self.plan.any(|a| a.op == Op::RecreateFile) {
@@ -656,7 +711,8 @@ impl<'a> Builder<'a> {
     fn was_made(&self, path: &str) -> bool {
         let empties = |flags: u32| flags & O_TRUNC != 0 || flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL;
         let of = |index: u32| self.files.get(index as usize).is_some_and(|file| file.path == path);
-        self.opened.iter().any(|(index, flags)| of(*index) && empties(*flags))
+        self.files.iter().any(|file| file.made && file.path == path)
+            || self.opened.iter().any(|(index, flags)| of(*index) && empties(*flags))
     }
 
     /// Whether a file was not cached at first, and its bytes came from the device.

@@ -43,6 +43,7 @@ fn passes(groups: Vec<LimitedGroup>) -> Run {
         kind: "regular".into(),
         flags: Some(0),
         identity: Some(identity),
+        ..PatternFile::default()
     };
     Run::new(2.0)
         .io((8192, 2048 * MIB), (0, 0))

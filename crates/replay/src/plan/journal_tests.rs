@@ -2,7 +2,7 @@
 
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{FileIdentity, PatternFile, Step, StepKind};
+use iowhy_core::profile::{FileIdentity, FileUse, PatternFile, Step, StepKind};
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role};
 
 use super::super::recorded::of_record as baseline;
@@ -18,7 +18,7 @@ const O_CREAT: u32 = 0o100;
 
 fn pattern_file(path: &str, kind: &str, flags: u32, inode: Option<u64>) -> PatternFile {
     let identity = inode.map(|inode| FileIdentity { inode, size_bytes: 8192, ..FileIdentity::default() });
-    PatternFile { path: path.into(), kind: kind.into(), flags: Some(flags), identity }
+    PatternFile { path: path.into(), kind: kind.into(), flags: Some(flags), identity, made: false }
 }
 
 /// 10 of 100 transactions of a data base: a journal is made, written and synced, a directory is synced, a page is written
@@ -84,6 +84,59 @@ fn a_journal_that_is_made_for_each_transaction_is_made_again_and_its_names_count
         // An open, three writes and three syncs of 10 µs, 100 times.
         assert!((found.program_io_ns - 7e6).abs() < 1.0, "{}", found.program_io_ns);
     }
+}
+
+#[test]
+fn a_directory_is_synced_where_a_journal_is_made_in_it() {
+    let journal = || pattern_file("/data/base-journal", "unknown", O_RDWR | O_CREAT, None);
+    let directory = |path: &'static str| {
+        data_base(journal()).with(|p| p.pattern.files[2] = pattern_file(path, "directory", 0, None))
+    };
+    let found = directory("/data").facts(baseline).unwrap();
+    let plan = &found.plan;
+    let file_of = |what: Op| plan.actions().find(|a| a.op == what).map(|a| a.file);
+    assert_eq!((count(plan, Op::SyncDirectory), count(plan, SYNC)), (10, 20));
+    assert_eq!(file_of(Op::SyncDirectory), file_of(Op::RecreateFile));
+    assert_eq!(plan.files.len(), 2, "{:?}", plan.files);
+    // An open, three writes and three syncs of 10 µs, 100 times.
+    assert!((found.program_io_ns - 7e6).abs() < 1.0, "{}", found.program_io_ns);
+    let run_facts = RunFacts { sizes: Sizes { batch: 15, ..Sizes::default() }, ..RunFacts::default() };
+    let five = repaired(FindingId::SyncPerWrite, plan, &run_facts).unwrap().plan;
+    assert_eq!(
+        (count(&five, Op::SyncDirectory), count(&five, SYNC), count(&five, Op::RecreateFile)),
+        (2, 4, 2)
+    );
+    // Nothing that a replay makes is in another one.
+    let elsewhere = directory("/other").facts(baseline).unwrap();
+    assert_eq!((count(&elsewhere.plan, Op::SyncDirectory), count(&elsewhere.plan, SYNC)), (0, 20));
+}
+
+/// git and rsync: made under a name, written, synced and renamed; names beyond the bound are all the same.
+#[test]
+fn files_that_are_renamed_are_made_anew_in_their_directory() {
+    let renamed = |first: PatternFile| {
+        let run = data_base(pattern_file("?", "unknown", O_RDWR | O_CREAT, None)).with(|p| {
+            let open = Step { argument: O_CREAT, file: Some(0), ..p.pattern.stretches[0].steps[0].clone() };
+            p.pattern.files[0] = first;
+            p.pattern.stretches[0].steps.insert(0, open);
+        });
+        run.with(|p| {
+            p.files.push(FileUse { path: "/data/known".into(), device_number: Some(5), ..FileUse::default() })
+        })
+    };
+    let found =
+        renamed(pattern_file("/data/.f1.x (deleted)", "regular", O_RDWR, None)).facts(baseline).unwrap();
+    assert_eq!(count(&found.plan, Op::RecreateFile), 11);
+    assert!(found.plan.files.iter().all(|file| file.path == "/data/.f1.x"), "{:?}", found.plan.files);
+    // Nothing tells where they were: most of the time is in no plan, and there is no verdict on the rest.
+    let nowhere = renamed(pattern_file("/etc/passwd", "regular", 0, Some(3))).with(|p| {
+        p.pattern.stretches[0].steps.retain(|s| s.file != Some(0) || s.kind == StepKind::Write);
+        for step in p.pattern.stretches[0].steps.iter_mut().filter(|s| s.file == Some(0)) {
+            (step.kind, step.time_ns) = (StepKind::Read, 1);
+        }
+    });
+    let why = nowhere.facts(baseline).unwrap_err();
+    assert!(why.contains("most of it"), "{why}");
 }
 
 #[test]

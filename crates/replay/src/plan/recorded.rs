@@ -18,7 +18,7 @@ const MIN_NOTED: f64 = 0.02;
 pub(crate) fn baseline(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Result<Baseline, String> {
     let mut found = from_source(facts, source, bounds)?;
     control_groups::place(facts, &mut found);
-    if let Some(share) = found.recording.filter(|share| *share >= MIN_NOTED) {
+    if let Some(share) = found.recording.map(|r| r.share).filter(|share| *share >= MIN_NOTED) {
         found.notes.push(format!(
             "about {:.0} % of the program's time is left out as profiling overhead, by the measured cost of a call",
             100.0 * share

@@ -8,7 +8,7 @@ use iowhy_core::profile::{
 };
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 
-use super::Baseline;
+use super::baseline::{Baseline, Recording};
 use super::recorded::of_record as baseline;
 use crate::fidelity::{difference, fidelity, reproduces};
 use crate::parts::{Parts, Rounds};
@@ -94,6 +94,7 @@ fn windows_are_those_that_were_mapped() {
         kind: "regular".into(),
         flags: Some(0),
         identity: Some(identity),
+        ..PatternFile::default()
     };
     let map = |n: u64| Step {
         kind: StepKind::Map,
@@ -121,6 +122,7 @@ fn windows_that_come_again_are_repeated_in_one_run() {
             kind: "regular".into(),
             flags: Some(0),
             identity: Some(identity),
+            ..PatternFile::default()
         };
         let map = |n: u64| Step {
             kind: StepKind::Map,
@@ -161,6 +163,7 @@ fn reader() -> Run {
         kind: "regular".into(),
         flags: Some(0),
         identity: Some(identity),
+        ..PatternFile::default()
     };
     Run::new(0.1)
         .io((100_000, 12_800_000), (0, 0))
@@ -291,8 +294,9 @@ fn a_file_that_was_there_for_a_moment_is_replayed_beside_one_that_is_known() {
 
 #[test]
 fn a_file_that_was_there_is_written_over_and_one_that_was_made_begins_empty() {
-    let updates = |flags: u32, stride: i64| {
+    let updates_of = |flags: u32, stride: i64, made: bool| {
         let run = reader().with(|p| {
+            p.pattern.files[0].made = made;
             let write = Step { kind: StepKind::Write, stride, ..p.pattern.stretches[0].steps[0].clone() };
             let open =
                 Step { kind: StepKind::Open, argument: flags, file: Some(0), count: 1, ..Step::default() };
@@ -300,6 +304,9 @@ fn a_file_that_was_there_is_written_over_and_one_that_was_made_begins_empty() {
         });
         run.facts(baseline).unwrap().plan.files[0].role
     };
+    let updates = |flags: u32, stride: i64| updates_of(flags, stride, false);
+    assert_eq!(updates_of(0o101, 65_536, false), Role::ScratchFull, "O_CREAT alone does not tell");
+    assert_eq!(updates_of(0o101, 65_536, true), Role::ScratchEmpty, "its time of birth does");
     assert_eq!(updates(1, 128), Role::ScratchEmpty, "only appended to");
     assert_eq!(updates(1, 65_536), Role::ScratchFull, "gaps are no append");
     assert_eq!(updates(0o1001, 65_536), Role::ScratchEmpty, "emptied when it was opened");
@@ -405,7 +412,8 @@ fn the_interval_of_a_gain_holds_how_like_the_replay_is_and_how_often_the_run_was
     let wide = |e: Estimate| e.high - e.low;
     assert!(wide(worse(8)) > 3.0 * wide(worse(100_000)) && worse(8).low < worse(8).value, "{:?}", worse(8));
     // What recording took is in neither run.
-    let watched = Baseline { recording: Some(0.1), ..replayed(7.2) };
+    let watched =
+        Baseline { recording: Some(Recording { share: 0.1, ..Recording::default() }), ..replayed(7.2) };
     let times = (&[72e6; 9][..], &[7.2e6; 9][..]);
     let found = run(100_000).facts(|f| measured(f, &watched, times, 0.0, 0.0, 1)).unwrap();
     assert!((found.value - 9.0 / (1.8 + 0.72)).abs() < 1e-9, "{found:?}");

@@ -153,7 +153,7 @@ fn turns(id: FindingId, plan: &Plan, sizes: &Sizes) -> u32 {
     let durable = |a: &Action| plan.files.get(a.file as usize).is_some_and(|f| f.durable);
     let (wanted, have) = match id {
         FindingId::SyncPerWrite => {
-            (sizes.batch, calls(&|a| matches!(a.op, Op::Fsync { .. }) || (a.op == Op::Write && durable(a))))
+            (sizes.batch, calls(&|a| a.op.is_sync() || (a.op == Op::Write && durable(a))))
         }
         FindingId::QueueDepthOne => {
             (MIN_TURNS * u64::from(sizes.depth.unwrap_or(1)), calls(&|a| matches!(a.op, Op::Read { .. })))

@@ -26,7 +26,7 @@ use crate::event_log::EventLog;
 use crate::perf::{self, Counts};
 use crate::timeline::Ticks;
 use iowhy_linux::block::uses::{Snapshot, uses};
-use iowhy_linux::clock::{monotonic_ns, process_cpu_ns, thread_cpu_ns};
+use iowhy_linux::clock::{file_time_lag_ns, monotonic_ns, process_cpu_ns, thread_cpu_ns, unix_ns};
 use iowhy_linux::file_facts::identity;
 use iowhy_linux::mountstats::{self, NfsMount};
 use iowhy_linux::pressure;
@@ -318,7 +318,7 @@ impl EventLoop<'_> {
             idle_wall_ns: parts.idle_wall_ns,
             io,
             calls: counted.calls,
-            pattern: identified(counted.pattern, &files),
+            pattern: identified(counted.pattern, &files, end_ns.saturating_sub(parts.wall_ns)),
             files,
             kinds: counted.kinds,
             connections,
@@ -397,8 +397,9 @@ const MIN_UNSEEN_BYTES: u64 = 1 << 20;
 
 /// Adds to the files of a pattern what they are now, so that a replay can tell whether they are still the same. Files that
 /// were mapped before any call was recorded join them, and large ones that were open without a call on them: a ring's.
-/// A file that is gone, or has another name, ends with ` (deleted)`, as in `/proc/PID/fd`.
-fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
+/// A file that is gone, or has another name, ends with ` (deleted)`, as in `/proc/PID/fd`. `begin_ns`: when the watch began.
+fn identified(mut pattern: CallPattern, files: &[FileUse], begin_ns: u64) -> CallPattern {
+    let begin = i64::try_from(unix_ns(begin_ns).saturating_sub(file_time_lag_ns())).unwrap_or(i64::MAX);
     let unseen = |f: &FileUse| {
         f.reads.calls + f.writes.calls == 0 && f.size_bytes.is_some_and(|bytes| bytes >= MIN_UNSEEN_BYTES)
     };
@@ -408,9 +409,12 @@ fn identified(mut pattern: CallPattern, files: &[FileUse]) -> CallPattern {
         }
     }
     for file in pattern.files.iter_mut().filter(|f| f.kind == "regular" && f.path.starts_with('/')) {
-        file.identity = identity(Path::new(&file.path));
-        if file.identity.is_none() {
-            file.path.push_str(" (deleted)");
+        match identity(Path::new(&file.path)) {
+            Some((identity, born)) => {
+                file.identity = Some(identity);
+                file.made = born.is_some_and(|born| born >= begin);
+            }
+            None => file.path.push_str(" (deleted)"),
         }
     }
     pattern

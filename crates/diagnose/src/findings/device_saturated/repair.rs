@@ -60,7 +60,7 @@ fn beginning(thread: &[Action], n: u64) -> Vec<Action> {
             }
             continue;
         }
-        let syncs = matches!(action.op, Op::Fsync { .. });
+        let syncs = action.op.is_sync();
         if left > 0 || (syncs && pending.contains(&action.file)) {
             if syncs {
                 pending.retain(|file| *file != action.file);

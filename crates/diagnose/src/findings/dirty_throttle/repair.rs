@@ -56,7 +56,7 @@ fn unlimited(plan: &Plan) -> Option<Repaired> {
             role => role == Role::Sink,
         })
     };
-    let waits = |a: &Action| matches!(a.op, Op::Fsync { .. });
+    let waits = |a: &Action| a.op.is_sync();
     let writes = |a: &Action| a.op == Op::Write;
     if !plan.any(writes) || plan.any(waits) || plan.any(|a| writes(a) && !grows(a)) {
         return None;

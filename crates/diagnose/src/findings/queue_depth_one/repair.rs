@@ -85,7 +85,7 @@ fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repaired> {
 }
 
 fn syncs(what: Op) -> bool {
-    matches!(what, Op::Fsync { .. })
+    what.is_sync()
 }
 
 pub(super) fn others(plan: &Plan, run_facts: &RunFacts) -> Vec<Repaired> {

@@ -16,7 +16,7 @@ pub(super) const CHOICES: &[(&str, Sizes)] = &[
 pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let sizes = &run_facts.sizes;
     let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);
-    let syncs = |a: &Action| matches!(a.op, Op::Fsync { .. }) || (a.op == Op::Write && durable(a.file));
+    let syncs = |a: &Action| a.op.is_sync() || (a.op == Op::Write && durable(a.file));
     if !plan.any(syncs) {
         return Err("no sync is in the traced part of the run".to_owned());
     }
@@ -31,8 +31,8 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
         let batch = records.div_ceil(batches).max(1);
         most = most.max(batch);
         let mut pending = 0;
-        // Files that the syncs of this batch were for, in the order of their last ones.
-        let mut owing: Vec<u32> = Vec::new();
+        // What the syncs of this batch were for, files and directories, in the order of their last ones.
+        let mut owing: Vec<(Op, u32)> = Vec::new();
         let mut renewed = Vec::new();
         let mut owed_ns = 0.0;
         actions.clear();
@@ -42,39 +42,31 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
             if action.op == Op::RecreateFile {
                 renewed.push(action.file);
             }
-            if !again && !matches!(action.op, Op::Fsync { .. }) {
+            if !again && !action.op.is_sync() {
                 actions.push(Action { think_ns: action.think_ns + std::mem::take(&mut owed_ns), ..action });
             } else {
                 owed_ns += action.think_ns;
             }
             if syncs(&action) {
                 pending += 1;
-                owing.retain(|file| *file != action.file);
-                owing.push(action.file);
+                let sync = match action.op {
+                    Op::SyncDirectory => action.op,
+                    _ => Op::Fsync { metadata: false },
+                };
+                owing.retain(|owed| *owed != (sync, action.file));
+                owing.push((sync, action.file));
                 of_several |= owing.len() > 1;
                 if pending >= batch {
                     pending = 0;
                     renewed.clear();
-                    for file in owing.drain(..) {
-                        actions.push(Action::one(
-                            Op::Fsync { metadata: false },
-                            file,
-                            0,
-                            0,
-                            std::mem::take(&mut owed_ns),
-                        ));
+                    for (sync, file) in owing.drain(..) {
+                        actions.push(Action::one(sync, file, 0, 0, std::mem::take(&mut owed_ns)));
                     }
                 }
             }
         }
-        for file in owing {
-            actions.push(Action::one(
-                Op::Fsync { metadata: false },
-                file,
-                0,
-                0,
-                std::mem::take(&mut owed_ns),
-            ));
+        for (sync, file) in owing {
+            actions.push(Action::one(sync, file, 0, 0, std::mem::take(&mut owed_ns)));
         }
     }
     let how = match wanted {

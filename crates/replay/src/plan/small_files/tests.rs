@@ -50,8 +50,12 @@ fn run(calls: &[(&str, u64, u64, u64)], unnamed: FileUse, steps: Vec<Step>, flag
             device_number: Some(7),
             ..FileUse::default()
         });
-        let unnamed =
-            PatternFile { path: "?".into(), kind: "unknown".into(), flags: Some(flags), identity: None };
+        let unnamed = PatternFile {
+            path: "?".into(),
+            kind: "unknown".into(),
+            flags: Some(flags),
+            ..PatternFile::default()
+        };
         p.pattern = CallPattern {
             files: vec![unnamed],
             stretches: vec![Stretch { length_ns: 1_000_000, steps }],
