@@ -1,11 +1,13 @@
 //! The baseline from the record of every call: the same calls in the same order, with their sizes, offsets and think times.
 //! Invariant: each step of the record's part that is on a file of the plan is in the plan once, with all its calls.
 
+mod roles;
+
 use std::collections::{HashMap, HashSet};
 
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{CompleteRecord, PatternFile, Step, StepKind, StepTotal, Stretch, buffer_offset};
-use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role, State};
+use iowhy_core::replay::{Action, Advice, Op, Plan, PlanFile, Role};
 use iowhy_core::units::{count, time};
 
 use super::baseline::{Baseline, Recording};
@@ -13,34 +15,21 @@ use super::duration::{Bounds, recording_share, wall_ns};
 use super::not_replayed::NOT_REPLAYED;
 use super::source::Source;
 use crate::parts::Parts;
-use iowhy_diagnose::account::Entry;
-use iowhy_diagnose::classify::{Operation, Wait};
+use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 use iowhy_diagnose::repair::buffers;
-use iowhy_diagnose::repair::order::{self, Order};
+use iowhy_diagnose::repair::order;
 
 const PAGE: u64 = 4096;
 /// Flags of open(2) on x86-64: records hold these, whatever they were made on.
 const O_DSYNC: u32 = 0o10000;
 const O_CREAT: u32 = 0o100;
-const O_EXCL: u32 = 0o200;
-const O_TRUNC: u32 = 0o1000;
 const O_DIRECT: u32 = 0o40000;
 /// MAP_POPULATE.
 pub(super) const POPULATE: u32 = 0x8000;
 /// POSIX_FADV_RANDOM, _SEQUENTIAL, _DONTNEED.
 const FADV: [u32; 3] = [1, 2, 4];
 
-/// A file of which more was in the cache when it was first seen was warm.
-const WARM: f64 = 0.9;
-/// The device must have read so much of what was read or written, else nothing was cold.
-const LITTLE: f64 = 0.05;
-/// From this part of the bytes, or of the time of the calls, on, a run is one of a cold file; else of a cached one.
-const HALF: f64 = 0.5;
-/// From this many times the part of a file that is used on, each round goes to another part: devices and hosts cache.
-const ROOM: f64 = 2.0;
-/// A file that so many of the bytes go to or come from is the one that matters.
-const MOSTLY: f64 = 0.4;
 /// A thread with so much of the time in calls has all of it.
 const ALONE: f64 = 0.95;
 /// A share of the time that is worth a note.
@@ -648,86 +637,6 @@ impl<'a> Builder<'a> {
             let unknown = if file.direct { 0 } else { buffers::usual(most) };
             file.buffer_offset = seen.unwrap_or(unknown);
         }
-    }
-
-    /// Decides how a file takes part. `from_start`: the part begins with the run.
-    fn settle(&mut self, at: usize, from_start: bool) -> Result<(), String> {
-        let index = at as u32;
-        let actions: Vec<&Action> =
-            self.plan.actions().filter(|a| a.file == index && order::has_place(a.op)).collect();
-        if self.plan.files[at].role == Role::Sink {
-            return Ok(());
-        }
-        if self.plan.any(|a| a.file == index && a.op == Op::RecreateFile) {
-            // Each of them begins empty, and goes with the next.
-            let file = &mut self.plan.files[at];
-            (file.role, file.state, file.size_bytes) = (Role::ScratchEmpty, State::Warm, 0);
-            return Ok(());
-        }
-        let written = self.plan.any(|a| a.file == index && matches!(a.op, Op::Write | Op::Fsync { .. }));
-        let (low, high) = order::extent(&actions).unwrap_or((0, 0));
-        let reads = actions.iter().any(|a| matches!(a.op, Op::Read { .. }));
-        let file = &self.plan.files[at];
-        // Made or emptied when it was opened; or only appended to.
-        let appended = order::order(&actions) == Order::Sequential && !reads;
-        let begins_empty = appended || (from_start && self.was_made(&file.path));
-        let role = match written {
-            false => Role::User,
-            true if begins_empty => Role::ScratchEmpty,
-            true => Role::ScratchFull,
-        };
-        let moved = |picked: &dyn Fn(&Action) -> bool| -> f64 {
-            let of = |a: &Action| a.bytes as f64 * f64::from(a.count);
-            self.plan.actions().filter(|a| order::has_place(a.op) && picked(a)).map(of).sum()
-        };
-        let share = moved(&|a| a.file == index) / moved(&|_| true).max(1.0);
-        // A library that is loaded with the program, for instance, is beside the matter.
-        let matters = share >= LITTLE;
-        let cold = matters && self.was_cold(&file.path, role);
-        let mut size = file.size_bytes;
-        if role == Role::User && size == 0 && matters {
-            return Err(format!("`{}` is gone or empty and cannot be read again", file.path));
-        }
-        if role == Role::ScratchFull {
-            size = size.max(high).next_multiple_of(PAGE).min(self.bounds.filled_bytes);
-        }
-        let (shift, fit) = order::shift(&actions, size);
-        let shift = if role == Role::User && fit >= ROOM && share >= MOSTLY { shift } else { 0 };
-        let file = &mut self.plan.files[at];
-        file.role = role;
-        file.state = if cold { State::Cold } else { State::Warm };
-        file.size_bytes = size;
-        // Direct requests stay at whole blocks.
-        file.shift_bytes = if file.direct { shift.next_multiple_of(PAGE) } else { shift };
-        if role == Role::ScratchEmpty {
-            let base = low / PAGE * PAGE;
-            let actions = self.plan.threads.iter_mut().flatten();
-            actions.filter(|a| a.file == index).for_each(|a| a.offset = a.offset.saturating_sub(base));
-        }
-        Ok(())
-    }
-
-    /// Whether the program made a file, or emptied it when it opened it.
-    fn was_made(&self, path: &str) -> bool {
-        let empties = |flags: u32| flags & O_TRUNC != 0 || flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL;
-        let of = |index: u32| self.files.get(index as usize).is_some_and(|file| file.path == path);
-        self.files.iter().any(|file| file.made && file.path == path)
-            || self.opened.iter().any(|(index, flags)| of(*index) && empties(*flags))
-    }
-
-    /// Whether a file was not cached at first, and its bytes came from the device.
-    fn was_cold(&self, path: &str, role: Role) -> bool {
-        let io = &self.facts.profile.io;
-        let used = self.facts.profile.files.iter().find(|f| f.path == path);
-        let cached = used.and_then(|u| u.cached_before).unwrap_or(0.0);
-        let moved = if role == Role::User { io.read_bytes } else { io.written_bytes }.unwrap_or(0) as f64;
-        let fetched = io.device_read_bytes.unwrap_or(0) as f64;
-        let all_ns = self.facts.account.operation(Operation::Read).wall_ns;
-        let waits =
-            |e: &Entry| e.class.operation == Operation::Read && e.class.wait == Some(Wait::DeviceRead);
-        let waited_ns = self.facts.account.sum(waits).wall_ns;
-        let mostly = fetched >= HALF * moved || waited_ns >= HALF * all_ns;
-        fetched > LITTLE * moved && mostly && cached < WARM
     }
 }
 
