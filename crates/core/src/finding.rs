@@ -201,7 +201,8 @@ pub struct Replies {
     pub idle_share: f64,
     /// The rate if none of this time is spent any more by the answering threads, nor waited for by them, and each peer sends as soon as
     /// it is answered. Its interval holds the error of samples, what cannot be known of waits for each other, whether the CPU time of
-    /// other processes grows with the replies, and how much the pace varied over the watch.
+    /// other processes grows with the replies, and, where its
+    /// eighths were seen, how much the pace varied over the watch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_cause: Option<ReplyRate>,
     /// The same with the change of the calibrated prediction.

@@ -83,8 +83,8 @@ pub(crate) struct Gains {
 ///
 /// Profiling overhead is in neither time. The interval adds by squares: noise of the rounds; the replay's error (the saving
 /// relative to the baseline replay, as the program's time less the repaired replay, and as the difference of both replays);
-/// sampling error of the I/O share, where that was not recorded; the difference of the two ways in which the time beside recorded calls is known; what the replay
-/// may contain of the program's own code; and, where it is modelled, the program's own time.
+/// sampling error of the I/O share, where that was not recorded; where it was, the difference of the two figures for the time beside
+/// the calls; what the replay may contain of the program's own code; and, where it is modelled, the program's own time.
 pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<Gains> {
     let Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed } =
         *measurement;

@@ -261,7 +261,8 @@ impl Answering {
 }
 
 /// Factor by which the rate of one watch may differ from that of another as long as it (95 %), by batch means: rates of equal parts of this
-/// watch differ by all that changes more slowly than a part. What is slower than the watch is in no interval. 1: the course was not seen.
+/// watch differ by all that changes more slowly than a part. What is slower than the watch is in no interval. 1: not every part has a
+/// step of the course, or there is none, and the interval says nothing of the pace.
 fn pace(facts: &Facts<'_>) -> f64 {
     let Some(course) = &facts.profile.course else { return 1.0 };
     let whole_ns = course.ends_ns.last().copied().unwrap_or(0);

@@ -24,7 +24,7 @@ pub(crate) struct Baseline {
     pub(crate) recording: Option<Recording>,
     /// Wall time of the program's own code that a replay may contain, too: who touches mapped pages does it in code of its own.
     pub(crate) touching_ns: f64,
-    /// Wall time of calls that are not in the plan and may go with its calls, at most: opens, and folders of files that are packed.
+    /// Wall time of calls that are not in the plan and may go with its calls, at most: calls on names, and folders of files that are packed.
     pub(crate) goes_along_ns: f64,
     /// Assumptions, and what the plan leaves out.
     pub(crate) notes: Vec<String>,

@@ -13,6 +13,7 @@ use iowhy_core::units::{count, time};
 use super::baseline::{Baseline, Recording};
 use super::duration::{Bounds, recording_share, wall_ns};
 use super::not_replayed::NOT_REPLAYED;
+use super::open_flags::{O_CREAT, O_DIRECT, O_DSYNC};
 use super::source::Source;
 use crate::parts::Parts;
 use iowhy_diagnose::classify::Operation;
@@ -21,10 +22,6 @@ use iowhy_diagnose::repair::buffers;
 use iowhy_diagnose::repair::order;
 
 const PAGE: u64 = 4096;
-/// Flags of open(2) on x86-64: records hold these, whatever they were made on.
-const O_DSYNC: u32 = 0o10000;
-const O_CREAT: u32 = 0o100;
-const O_DIRECT: u32 = 0o40000;
 /// MAP_POPULATE.
 pub(super) const POPULATE: u32 = 0x8000;
 /// POSIX_FADV_RANDOM, _SEQUENTIAL, _DONTNEED.
@@ -494,7 +491,7 @@ impl<'a> Builder<'a> {
         // Of threads that wait at the same time each instant counts once.
         let program_io_ns = if self.has_one_thread() { parts.sum_ns() * times } else { in_account };
         let notes = self.notes(record, parts.sum_ns() * times, steps, whole);
-        let (recorded, recording) = (Some(parts), Some(self.recording(in_account)));
+        let (recorded, recording) = (Some(parts), Some(self.recording(in_account, times)));
         Ok(Baseline {
             plan: self.plan,
             scale,
@@ -507,12 +504,13 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// What is known of the run beside its recorded calls; `in_account_ns`: wall time of the plan's kinds of calls by samples.
-    fn recording(&self, in_account_ns: f64) -> Recording {
+    /// What is known of the run beside its recorded calls; `in_account_ns`: wall time of the plan's kinds of calls by samples;
+    /// `times`: how many times the part's time the whole run has.
+    fn recording(&self, in_account_ns: f64, times: f64) -> Recording {
         let account = &self.facts.account;
         let observer_ns = account.sum(|e| e.class.layer == Layer::Observer).wall_ns;
         // Of these kinds, too, but not in the plan.
-        let left_out_ns = self.left_out_ns as f64 / self.plan.threads.len().max(1) as f64;
+        let left_out_ns = times * self.left_out_ns as f64 / self.plan.threads.len().max(1) as f64;
         let beside_ns = (account.wall_ns - observer_ns - in_account_ns + left_out_ns).max(0.0);
         Recording { share: recording_share(self.facts), beside_ns }
     }

@@ -11,6 +11,7 @@ pub(crate) mod elsewhere;
 pub(crate) mod free_space;
 mod mappings;
 mod not_replayed;
+mod open_flags;
 pub(crate) mod recorded;
 pub(crate) mod same_system;
 pub(crate) mod small_files;

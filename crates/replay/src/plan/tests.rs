@@ -417,6 +417,15 @@ fn the_interval_of_a_gain_holds_how_like_the_replay_is_and_how_often_the_run_was
     let times = (&[72e6; 9][..], &[7.2e6; 9][..]);
     let found = run(100_000).facts(|f| measured(f, &watched, times, 0.0, 0.0, 1)).unwrap();
     assert!((found.value - 9.0 / (1.8 + 0.72)).abs() < 1e-9, "{found:?}");
+    // Of the 1.8 s beside the calls samples saw another figure: it is in the interval, on its side.
+    let seen = |beside_ns| {
+        let watched = Baseline { recording: Some(Recording { share: 0.1, beside_ns }), ..replayed(7.2) };
+        run(100_000).facts(|f| measured(f, &watched, times, 0.0, 0.0, 1)).unwrap()
+    };
+    let (same, more, less) = (seen(1.8e9), seen(3e9), seen(1e9));
+    assert!(more.low < same.low && (more.high - same.high).abs() < 1e-9, "{more:?} {same:?}");
+    assert!(less.high > same.high && (less.low - same.low).abs() < 1e-9, "{less:?} {same:?}");
+    assert!(more.low <= 9.0 / (1.8 + 0.72 + 1.2) + 1e-9, "{more:?}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use iowhy_diagnose::account::Entry;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::repair::order::{self, Order};
 
-use super::{Builder, O_CREAT, PAGE};
+use super::super::open_flags::{O_CREAT, O_EXCL, O_TRUNC};
+use super::{Builder, PAGE};
 
 /// A file of which more was in the cache when it was first seen was warm.
 const WARM: f64 = 0.9;
@@ -18,8 +19,6 @@ const HALF: f64 = 0.5;
 const ROOM: f64 = 2.0;
 /// A file that so many of the bytes go to or come from is the one that matters.
 const MOSTLY: f64 = 0.4;
-const O_TRUNC: u32 = 0o1000;
-const O_EXCL: u32 = 0o200;
 
 impl Builder<'_> {
     /// Decides how a file takes part. `from_start`: the part begins with the run.

@@ -9,6 +9,8 @@ use iowhy_core::replay::{OnFile, Touch};
 
 use iowhy_diagnose::findings::Facts;
 
+use super::super::open_flags::{O_APPEND, O_CREAT};
+
 /// Larger files are not small.
 pub(super) const SMALL_BYTES: u64 = 65_536;
 /// Fewer opens than this tell nothing of what is done with each file.
@@ -19,9 +21,6 @@ const SELDOM: f64 = 0.05;
 const EDGE: f64 = 0.1;
 /// A file that takes more calls of a kind than this is no small file.
 const MAX_CALLS: f64 = 64.0;
-/// Flags of open(2), on every architecture that iowhy is built for.
-const O_CREAT: u32 = 0o100;
-const O_APPEND: u32 = 0o2000;
 
 const OPEN: [&str; 4] = ["open", "openat", "openat2", "creat"];
 /// By descriptor; by name; either.
