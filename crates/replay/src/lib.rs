@@ -9,5 +9,6 @@ mod fidelity;
 pub mod parts;
 pub mod plan;
 pub mod proof;
+mod staying;
 pub mod trial;
 pub mod verdict;

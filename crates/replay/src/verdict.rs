@@ -67,6 +67,8 @@ pub(crate) struct Measurement<'a> {
     pub(crate) removed_share: f64,
     /// Share of the I/O time that the repair leaves as it is.
     pub(crate) unaffected_share: f64,
+    /// How many times faster calls are that the repair leaves as they are, at least 1.
+    pub(crate) staying_faster: f64,
     pub(crate) seed: u64,
 }
 
@@ -84,10 +86,11 @@ pub(crate) struct Gains {
 /// Profiling overhead is in neither time. The interval adds by squares: noise of the rounds; the replay's error (the saving
 /// relative to the baseline replay, as the program's time less the repaired replay, and as the difference of both replays);
 /// sampling error of the I/O share, where that was not recorded; where it was, the difference of the two figures for the time beside
-/// the calls; what the replay may contain of the program's own code; and, where it is modelled, the program's own time.
+/// the calls; what the replay may contain of the program's own code; and, where it is modelled, the program's own time, of which what stays may
+/// be as much faster as calls that stay.
 pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<Gains> {
-    let Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed } =
-        *measurement;
+    let Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, .. } = *measurement;
+    let seed = measurement.seed;
     let ratio = stats::paired_ratio(repaired_ns, unchanged.io_ns, seed)?;
     let wall = baseline.program_wall_ns(facts);
     // The share of the account is of the wall clock, so the I/O time is at most that.
@@ -140,22 +143,26 @@ pub(crate) fn gains(facts: &Facts<'_>, measurement: &Measurement<'_>) -> Option<
         }
     };
     let modelled = (removed_share > 0.0).then(|| {
-        let own = own_code(facts, baseline, removed_share, io - baseline.program_io_ns);
+        let own = own_code(facts, measurement, io - baseline.program_io_ns);
         estimate(own, removed_share)
     });
     Some(Gains { measured: estimate(OwnCode::default(), 0.0), modelled })
 }
 
 /// The program's own code that goes with this share of the calls: no more than what was recorded between them, and without what is in the
-/// replay.
-fn own_code(facts: &Facts<'_>, baseline: &Baseline, removed_share: f64, in_replay_ns: f64) -> OwnCode {
+/// replay. At most, what stays is as much faster as calls that stay.
+fn own_code(facts: &Facts<'_>, measurement: &Measurement<'_>, in_replay_ns: f64) -> OwnCode {
+    let Measurement { baseline, removed_share, staying_faster, .. } = *measurement;
     let OwnCode { least_ns, seen_ns, most_ns } = OwnCode::new(facts);
     let between = baseline.between_calls_ns().unwrap_or(f64::INFINITY);
     let rest = |ns: f64| (removed_share * ns.min(between) - in_replay_ns.max(0.0)).max(0.0);
+    let stays_ns = (1.0 - removed_share) * most_ns.min(between);
     OwnCode {
         least_ns: rest(least_ns),
         seen_ns: rest(seen_ns),
-        most_ns: rest(most_ns) + removed_share * baseline.goes_along_ns,
+        most_ns: rest(most_ns)
+            + removed_share * baseline.goes_along_ns
+            + stays_ns * (1.0 - 1.0 / staying_faster.max(1.0)),
     }
 }
 

@@ -69,9 +69,9 @@ pub struct PatternFile {
     /// Size, time of last change and identity, where its path still led to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<FileIdentity>,
-    /// It was made while the program was watched, by the time that its file system keeps; false where nothing is kept.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub made: bool,
+    /// Whether it was made while the program was watched, by the time that its file system keeps of it, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<bool>,
 }
 
 /// What tells a file from another, and from itself after a change.

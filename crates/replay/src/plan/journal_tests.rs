@@ -18,7 +18,7 @@ const O_CREAT: u32 = 0o100;
 
 fn pattern_file(path: &str, kind: &str, flags: u32, inode: Option<u64>) -> PatternFile {
     let identity = inode.map(|inode| FileIdentity { inode, size_bytes: 8192, ..FileIdentity::default() });
-    PatternFile { path: path.into(), kind: kind.into(), flags: Some(flags), identity, made: false }
+    PatternFile { path: path.into(), kind: kind.into(), flags: Some(flags), identity, made: None }
 }
 
 /// 10 of 100 transactions of a data base: a journal is made, written and synced, a directory is synced, a page is written

@@ -32,7 +32,16 @@ fn measured(
     seed: u64,
 ) -> Option<Estimate> {
     let unchanged = times(baseline_ns);
-    let measurement = Measurement { baseline, unchanged, repaired_ns, removed_share, unaffected_share, seed };
+    let staying_faster = 1.0;
+    let measurement = Measurement {
+        baseline,
+        unchanged,
+        repaired_ns,
+        removed_share,
+        unaffected_share,
+        staying_faster,
+        seed,
+    };
     gains(facts, &measurement).map(|gains| gains.measured)
 }
 
@@ -294,20 +303,24 @@ fn a_file_that_was_there_for_a_moment_is_replayed_beside_one_that_is_known() {
 
 #[test]
 fn a_file_that_was_there_is_written_over_and_one_that_was_made_begins_empty() {
-    let updates_of = |flags: u32, stride: i64, made: bool| {
+    let updates_of = |flags: u32, stride: i64, made: Option<bool>| {
         let run = reader().with(|p| {
             p.pattern.files[0].made = made;
-            let write = Step { kind: StepKind::Write, stride, ..p.pattern.stretches[0].steps[0].clone() };
+            let like = p.pattern.stretches[0].steps[0].clone();
+            let write = Step { kind: StepKind::Write, place: Some(0), stride, ..like };
             let open =
                 Step { kind: StepKind::Open, argument: flags, file: Some(0), count: 1, ..Step::default() };
             p.pattern = recorded(p.pattern.files.clone(), vec![open, write], 1);
         });
         run.facts(baseline).unwrap().plan.files[0].role
     };
-    let updates = |flags: u32, stride: i64| updates_of(flags, stride, false);
-    assert_eq!(updates_of(0o101, 65_536, false), Role::ScratchFull, "O_CREAT alone does not tell");
-    assert_eq!(updates_of(0o101, 65_536, true), Role::ScratchEmpty, "its time of birth does");
+    let updates = |flags: u32, stride: i64| updates_of(flags, stride, None);
+    assert_eq!(updates_of(0o101, 65_536, Some(false)), Role::ScratchFull, "O_CREAT alone does not tell");
+    assert_eq!(updates_of(0o101, 65_536, Some(true)), Role::ScratchEmpty, "its time of birth does");
     assert_eq!(updates(1, 128), Role::ScratchEmpty, "only appended to");
+    assert_eq!(updates_of(1, 128, Some(false)), Role::ScratchFull, "from its start, and it was there");
+    assert_eq!(updates_of(0o2001, 128, Some(false)), Role::ScratchEmpty, "at its end, wherever that was");
+    assert_eq!(updates_of(0o1001, 128, Some(false)), Role::ScratchEmpty, "emptied when it was opened");
     assert_eq!(updates(1, 65_536), Role::ScratchFull, "gaps are no append");
     assert_eq!(updates(0o1001, 65_536), Role::ScratchEmpty, "emptied when it was opened");
 }
@@ -479,13 +492,18 @@ fn no_more_of_the_programs_own_code_goes_than_was_between_the_calls() {
         repaired_ns: &[1e3; 9],
         removed_share: 1.0,
         unaffected_share: 0.0,
+        staying_faster: 1.0,
         seed: 1,
     };
-    let Gains { measured, modelled } = run.facts(|facts| gains(facts, &measurement)).unwrap();
-    let modelled = modelled.unwrap();
-    assert!((measured.value - 10.0 / 5.005).abs() < 1e-6, "{measured:?}");
-    let most = modelled.value.powi(2) / measured.value;
-    assert!((most - 10.0 / (5.005 - 0.5)).abs() < 1e-6, "{modelled:?}");
+    let most = |measurement: &Measurement<'_>| {
+        let Gains { measured, modelled } = run.facts(|facts| gains(facts, measurement)).unwrap();
+        assert!((measured.value - 10.0 / 5.005).abs() < 1e-6, "{measured:?}");
+        modelled.unwrap().value.powi(2) / measured.value
+    };
+    assert!((most(&measurement) - 10.0 / (5.005 - 0.5)).abs() < 1e-6);
+    // Where 0.6 of the calls go, 0.2 s of it stay, and take a fifth of the time at best.
+    let faster = Measurement { removed_share: 0.6, staying_faster: 5.0, ..measurement };
+    assert!((most(&faster) - 10.0 / (5.005 - 0.3 - 0.16)).abs() < 1e-6, "{}", most(&faster));
 }
 
 #[test]
@@ -517,6 +535,7 @@ fn what_the_programs_own_code_saves_is_a_figure_of_its_own() {
                 repaired_ns,
                 removed_share,
                 unaffected_share: 0.0,
+                staying_faster: 1.0,
                 seed: 1,
             };
             gains(facts, &measurement).unwrap()

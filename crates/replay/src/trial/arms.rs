@@ -75,13 +75,6 @@ impl ArmTimes {
         Rounds { io_ns: &self.io_ns, parts: &self.parts }
     }
 
-    /// The times of a run with another amount of work.
-    pub(super) fn times(&self, factor: f64) -> ArmTimes {
-        let io_ns = self.io_ns.iter().map(|ns| ns * factor).collect();
-        let parts = self.parts.iter().map(|parts| parts.times(factor)).collect();
-        ArmTimes { io_ns, parts, ..self.clone() }
-    }
-
     /// Times of a run in which `share` of the time is that of `first`.
     pub(super) fn mixed_with(self, first: ArmTimes, share: f64) -> ArmTimes {
         let both = self.io_ns.iter().zip(&first.io_ns);

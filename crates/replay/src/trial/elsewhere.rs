@@ -170,6 +170,7 @@ impl Seen<'_> {
             repaired_ns: io_ns,
             removed_share: 0.0,
             unaffected_share: 0.0,
+            staying_faster: 1.0,
             seed: self.seed,
         };
         let gains = verdict::gains(self.facts, &measurement).ok_or("too few rounds were made")?;

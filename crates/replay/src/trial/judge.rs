@@ -10,6 +10,7 @@ use super::arms::{AllTimes, ArmId, ArmTimes, Arms};
 use super::baselines::BaselineArm;
 use crate::plan::Baseline;
 use crate::proof::{FindingProof, Other};
+use crate::staying::{self, Runs};
 use crate::verdict::{self, Gains, Measurement, Verdict};
 
 /// Repairs of one finding with their arms, the advised one first.
@@ -126,22 +127,32 @@ impl Against<'_> {
     pub(super) fn judge(&self, saves_calls: bool, repaired: &Repaired, times: &ArmTimes) -> Tried {
         let left = repaired.plan.system_calls() as f64 / (self.baseline.plan.system_calls() as f64).max(1.0);
         let removed_share = if saves_calls { (1.0 - left).max(0.0) } else { 0.0 };
-        self.judge_times(removed_share, repaired.unaffected_share, times)
+        self.judge_times(removed_share, repaired, times, 1.0)
     }
 
-    /// The same of times for as much work as the baseline does.
-    pub(super) fn judge_times(&self, removed_share: f64, unaffected_share: f64, times: &ArmTimes) -> Tried {
+    /// The same where what one run of the repair does, times `work`, is what one of the baseline does.
+    pub(super) fn judge_times(
+        &self,
+        removed_share: f64,
+        repaired: &Repaired,
+        times: &ArmTimes,
+        work: f64,
+    ) -> Tried {
         if let Some(problem) = &times.problem {
             let failed = problem.severity == Severity::Failed;
             return Tried { failed, ..Tried::without_gain(&with_hint(problem)) };
         }
         let Against { facts, baseline, times: unchanged, reproduces, seed } = *self;
+        let before = Runs { plan: &baseline.plan, parts: &unchanged.parts, work: 1.0 };
+        let after = Runs { plan: &repaired.plan, parts: &times.parts, work };
+        let io_ns: Vec<f64> = times.io_ns.iter().map(|ns| ns * work).collect();
         let measurement = Measurement {
             baseline,
             unchanged: unchanged.rounds(),
-            repaired_ns: &times.io_ns,
+            repaired_ns: &io_ns,
             removed_share,
-            unaffected_share,
+            unaffected_share: repaired.unaffected_share,
+            staying_faster: staying::faster(before, after),
             seed,
         };
         let Some(Gains { measured: gain, modelled }) = verdict::gains(facts, &measurement) else {
@@ -153,7 +164,7 @@ impl Against<'_> {
             verdict: if reproduces { Verdict::of_gain(&gain) } else { Verdict::Inconclusive },
             reason: (!reproduces).then(|| "the baseline replay does not reproduce the run".to_owned()),
             failed: false,
-            io_ns: times.io_ns.clone(),
+            io_ns,
         }
     }
 }

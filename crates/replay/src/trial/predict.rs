@@ -231,11 +231,7 @@ fn prediction(
         let (passes, calls) = (change.passes(), baseline.baseline.plan.system_calls() as f64);
         let left = change.repaired.plan.system_calls() as f64 / (f64::from(change.unrolled) * calls).max(1.0);
         let removed_share = if saves_calls { (1.0 - left).max(0.0) } else { 0.0 };
-        let tried = against.judge_times(
-            removed_share,
-            change.repaired.unaffected_share,
-            &times[*arm].times(of_baseline(passes)),
-        );
+        let tried = against.judge_times(removed_share, &change.repaired, &times[*arm], of_baseline(passes));
         match remaining(&tried, wall_ns) {
             Some(left) => all.push((change, left)),
             None => why = tried.reason.unwrap_or(why),

@@ -412,7 +412,7 @@ fn identified(mut pattern: CallPattern, files: &[FileUse], begin_ns: u64) -> Cal
         match identity(Path::new(&file.path)) {
             Some((identity, born)) => {
                 file.identity = Some(identity);
-                file.made = born.is_some_and(|born| born >= begin);
+                file.made = born.map(|born| born >= begin);
             }
             None => file.path.push_str(" (deleted)"),
         }

@@ -6,7 +6,7 @@ use iowhy_diagnose::account::Entry;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::repair::order::{self, Order};
 
-use super::super::open_flags::{O_CREAT, O_EXCL, O_TRUNC};
+use super::super::open_flags::{O_APPEND, O_CREAT, O_EXCL, O_TRUNC};
 use super::{Builder, PAGE};
 
 /// A file of which more was in the cache when it was first seen was warm.
@@ -39,9 +39,11 @@ impl Builder<'_> {
         let (low, high) = order::extent(&actions).unwrap_or((0, 0));
         let reads = actions.iter().any(|a| matches!(a.op, Op::Read { .. }));
         let file = &self.plan.files[at];
+        let path = file.path.clone();
         // Made or emptied when it was opened; or only appended to.
         let appended = order::order(&actions) == Order::Sequential && !reads;
-        let begins_empty = appended || (from_start && self.was_made(&file.path));
+        let written_over = from_start && low == 0 && self.was_there(&path);
+        let begins_empty = (appended && !written_over) || (from_start && self.was_made(&path));
         let role = match written {
             false => Role::User,
             true if begins_empty => Role::ScratchEmpty,
@@ -81,9 +83,24 @@ impl Builder<'_> {
     /// Whether the program made a file, or emptied it when it opened it.
     fn was_made(&self, path: &str) -> bool {
         let empties = |flags: u32| flags & O_TRUNC != 0 || flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL;
-        let of = |index: u32| self.files.get(index as usize).is_some_and(|file| file.path == path);
-        self.files.iter().any(|file| file.made && file.path == path)
-            || self.opened.iter().any(|(index, flags)| of(*index) && empties(*flags))
+        self.files.iter().any(|file| file.made == Some(true) && file.path == path)
+            || self.flags_of(path).any(empties)
+    }
+
+    /// Whether the program opened a file that was there before, and neither emptied it nor wrote at its end: what it writes from the start on
+    /// replaces what was in it. What the caller opened for it may be empty.
+    fn was_there(&self, path: &str) -> bool {
+        let keeps = |flags: u32| flags & (O_TRUNC | O_APPEND) == 0;
+        let opened = self.flags_of(path).next().is_some();
+        opened
+            && self.flags_of(path).all(keeps)
+            && self.files.iter().any(|file| file.made == Some(false) && file.path == path)
+    }
+
+    /// The flags with which the program opened a file.
+    fn flags_of(&self, path: &str) -> impl Iterator<Item = u32> {
+        let of = move |index: u32| self.files.get(index as usize).is_some_and(|file| file.path == path);
+        self.opened.iter().filter(move |(index, _)| of(**index)).map(|(_, flags)| *flags)
     }
 
     /// Whether a file was not cached at first, and its bytes came from the device.
