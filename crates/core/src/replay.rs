@@ -28,6 +28,9 @@ pub struct Plan {
     /// The tree that [`Op::SmallFile`] works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<PlanTree>,
+    /// Pages of mappings that stay are touched once before the time begins.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub touched_before: bool,
 }
 
 /// Control groups in which a plan is carried out.

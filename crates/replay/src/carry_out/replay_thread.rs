@@ -126,6 +126,9 @@ impl<'a> ReplayThread<'a> {
 
     /// Carries out all passes.
     pub(super) fn run(&mut self) -> Result<ThreadOutcome, Problem> {
+        if self.plan.touched_before {
+            self.touch_all()?;
+        }
         let faults = major_faults();
         self.outcome.start_ns = self.clock.now_ns();
         self.limit_ns = self.outcome.start_ns + MAX_RUN_NS;
@@ -138,6 +141,24 @@ impl<'a> ReplayThread<'a> {
         self.outcome.end_ns = self.clock.now_ns();
         self.outcome.major_faults = major_faults().saturating_sub(faults);
         result.map(|()| self.outcome)
+    }
+
+    /// Touches what the passes will touch, without its time.
+    fn touch_all(&mut self) -> Result<(), Problem> {
+        let actions = self.actions;
+        let until_ns = self.clock.now_ns() + MAX_RUN_NS;
+        for pass in 0..u64::from(self.plan.passes.max(1)) {
+            for action in actions.iter().filter(|a| matches!(a.op, Op::TouchPages | Op::TouchLines)) {
+                for i in 0..action.count {
+                    self.call(action, pass, i)?;
+                }
+                if interrupt::requested() || self.clock.now_ns() > until_ns {
+                    break;
+                }
+            }
+        }
+        self.outcome = ThreadOutcome::default();
+        Ok(())
     }
 
     fn passes(&mut self) -> Result<(), Problem> {

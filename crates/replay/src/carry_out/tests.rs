@@ -275,6 +275,17 @@ fn memory_is_taken_and_given_back_and_a_mapping_is_looked_at_whole() {
     assert_eq!((round.calls, round.bytes), (11, MIB - 100));
 }
 
+#[test]
+fn touches_before_the_time_begins_are_not_counted() {
+    let file = data(MIB);
+    let scan = Action { op: Op::TouchPages, think_ns: 500.0, ..reads(0, 65_536, 16, 65_536) };
+    let plan = plan(vec![own(&file, State::Warm)], vec![vec![scan]]);
+    let round =
+        LocalReplay::prepare(Plan { passes: 2, touched_before: true, ..plan }).unwrap().run().unwrap();
+    assert_eq!((round.calls, round.bytes), (32, 2 * MIB));
+    assert_eq!(round.parts.sum_ns(), round.parts.reads_ns);
+}
+
 /// Reading changes no access time that `relatime` would leave, and O_NOATIME serves where it would not.
 #[test]
 fn a_replay_leaves_the_access_time_as_it_is() {

@@ -7,6 +7,7 @@ mod baselines;
 mod combined;
 mod device_pace;
 mod elsewhere;
+mod first_touches;
 mod judge;
 mod predict;
 mod prove;

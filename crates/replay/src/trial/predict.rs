@@ -12,8 +12,9 @@ use iowhy_diagnose::findings::{self, Facts};
 use iowhy_diagnose::repair::{Repaired, RunFacts, Sizes};
 use iowhy_probe::interrupt;
 
-use super::arms::{self, AllTimes, ArmId, Arms, Effort, Progress};
+use super::arms::{self, AllTimes, ArmId, ArmTimes, Arms, Effort, Progress};
 use super::baselines::{BaselineArm, Baselines, Plans};
+use super::first_touches;
 use super::judge::{Against, Tried};
 use crate::carry_out::{CacheBefore, HelperCommand};
 use crate::fidelity;
@@ -81,7 +82,8 @@ pub fn predict(
         let changes = changes.and_then(|changes| {
             cache.as_ref().map_err(Clone::clone)?;
             let baseline = baselines.for_finding(id).map_err(Clone::clone)?;
-            Ok(changes.into_iter().map(|change| change.with_arm(baseline, &mut arms)).collect::<Vec<_>>())
+            let with_arms = changes.into_iter().map(|change| change.with_arms(facts, baseline, &mut arms));
+            Ok(with_arms.collect::<Vec<_>>())
         });
         with_arms.push((id, changes));
     }
@@ -90,7 +92,7 @@ pub fn predict(
         let effort = Effort { rounds: MAX_ROUNDS, enough: ROUNDS, until: Some(until), seed };
         arms::measure(arms, helper, None, effort, progress)
     });
-    let predicted = |(id, changes): (FindingId, Result<Vec<(Change, ArmId)>, String>)| {
+    let predicted = |(id, changes): (FindingId, Result<Vec<(Change, ChangeArms)>, String>)| {
         let prediction = changes.and_then(|changes| {
             let times = times.as_ref().ok_or("nothing was repeated")?;
             prediction(facts, id, &changes, &baselines, times, seed)
@@ -114,9 +116,29 @@ impl Change {
         f64::from(self.unrolled) * f64::from(self.repaired.plan.passes.max(1))
     }
 
-    fn with_arm(self, baseline: &BaselineArm, arms: &mut Arms) -> (Change, ArmId) {
-        let arm = arms.add_change(&self.repaired.how, self.repaired.plan.clone(), baseline.arm);
-        (self, arm)
+    fn with_arms(self, facts: &Facts<'_>, baseline: &BaselineArm, arms: &mut Arms) -> (Change, ChangeArms) {
+        let Repaired { how, plan, .. } = &self.repaired;
+        let as_it_is = arms.add_change(how, plan.clone(), baseline.arm);
+        let apart = first_touches::apart(facts, plan).filter(|_| baseline.baseline.recorded.is_some());
+        let touched = apart.map(|(plan, share)| (arms.add_change(how, plan, baseline.arm), share));
+        (self, ChangeArms { as_it_is, touched })
+    }
+}
+
+/// The arms of a changed plan.
+struct ChangeArms {
+    as_it_is: ArmId,
+    /// With its pages touched before, and the share of the time that is that of the plan as it is.
+    touched: Option<(ArmId, f64)>,
+}
+
+impl ChangeArms {
+    fn times(&self, times: &AllTimes) -> ArmTimes {
+        let as_it_is = times[self.as_it_is].clone();
+        match self.touched {
+            Some((touched, share)) => times[touched].clone().mixed_with(as_it_is, share),
+            None => as_it_is,
+        }
     }
 }
 
@@ -197,7 +219,7 @@ fn cache_before(plans: &Plans, ids: &[FindingId], may_drop: u64) -> Result<Vec<C
 fn prediction(
     facts: &Facts<'_>,
     id: FindingId,
-    changes: &[(Change, ArmId)],
+    changes: &[(Change, ChangeArms)],
     baselines: &Baselines,
     times: &AllTimes,
     seed: u64,
@@ -226,12 +248,17 @@ fn prediction(
     let wall_ns = facts.program_wall_ns();
     let mut why = "too few rounds were made in the time".to_owned();
     let mut all: Vec<(&Change, Estimate)> = Vec::new();
-    for (change, arm) in changes {
+    for (change, change_arms) in changes {
         let of_baseline = |passes: f64| f64::from(baseline.baseline.plan.passes.max(1)) / passes;
         let (passes, calls) = (change.passes(), baseline.baseline.plan.system_calls() as f64);
         let left = change.repaired.plan.system_calls() as f64 / (f64::from(change.unrolled) * calls).max(1.0);
         let removed_share = if saves_calls { (1.0 - left).max(0.0) } else { 0.0 };
-        let tried = against.judge_times(removed_share, &change.repaired, &times[*arm], of_baseline(passes));
+        let tried = against.judge_times(
+            removed_share,
+            &change.repaired,
+            &change_arms.times(times),
+            of_baseline(passes),
+        );
         match remaining(&tried, wall_ns) {
             Some(left) => all.push((change, left)),
             None => why = tried.reason.unwrap_or(why),
