@@ -68,7 +68,7 @@ pub fn first_time(id: FindingId, plan: &Plan) -> Option<FirstTime> {
 /// All of these repairs in one plan; `None` where fewer than two go together. Reading less is not among them: with all the
 /// others the program gets the same bytes.
 pub fn together(ids: &[FindingId], plan: &Plan, run_facts: &RunFacts) -> Option<(Vec<FindingId>, Repaired)> {
-    let mut all = Repaired { plan: plan.clone(), how: String::new(), unaffected_share: 0.0 };
+    let mut all = Repaired::new(plan.clone(), "");
     let (mut done, mut hows) = (Vec::new(), Vec::new());
     for id in ids.iter().filter(|id| **id != FindingId::DeviceSaturated) {
         let Ok(next) = repaired(*id, &all.plan, run_facts) else { continue };

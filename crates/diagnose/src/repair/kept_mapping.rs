@@ -48,9 +48,5 @@ fn read_instead(plan: &Plan) -> Option<Repaired> {
         // A window has no buffer yet.
         repaired.files[action.file as usize].buffer_offset = buffers::usual(action.bytes);
     }
-    Some(Repaired {
-        plan: repaired,
-        how: "read into one buffer instead of mapped windows".to_owned(),
-        unaffected_share: 0.0,
-    })
+    Some(Repaired::new(repaired, "read into one buffer instead of mapped windows"))
 }

@@ -30,6 +30,15 @@ pub struct Repaired {
     pub how: String,
     /// Part of the run that the repair leaves unchanged, 0 to 1.
     pub unaffected_share: f64,
+    /// The calls where the program does the least that its calls allow, if what it does besides them is not recorded.
+    pub at_best: Option<Plan>,
+}
+
+impl Repaired {
+    /// A repair of the whole run.
+    pub fn new(plan: Plan, how: impl Into<String>) -> Repaired {
+        Repaired { plan, how: how.into(), unaffected_share: 0.0, at_best: None }
+    }
 }
 
 /// Facts of the run that the plan does not hold.
@@ -100,15 +109,14 @@ pub struct FirstTime {
 
 /// The same calls, with memory that begins where a page does: copying is faster so on some CPUs.
 pub fn with_aligned_buffers(plan: &Plan) -> Option<Repaired> {
-    let how = "page-aligned buffers".to_owned();
-    buffers::aligned(plan).map(|plan| Repaired { plan, how, unaffected_share: 0.0 })
+    buffers::aligned(plan).map(|plan| Repaired::new(plan, "page-aligned buffers"))
 }
 
 /// The hint that the order is random, and nothing else.
 pub fn hinted_random(plan: &Plan) -> Repaired {
     let mut plan = plan.clone();
     plan.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.advice = Advice::Random);
-    Repaired { plan, how: "hint: random access".to_owned(), unaffected_share: 0.0 }
+    Repaired::new(plan, "hint: random access")
 }
 
 /// Each call of a plan's thread by itself.
@@ -128,7 +136,7 @@ pub(crate) fn moves(what: Op) -> bool {
 }
 
 pub(crate) fn done(plan: Plan, how: impl Into<String>) -> Result<Repaired, String> {
-    Ok(Repaired { plan, how: how.into(), unaffected_share: 0.0 })
+    Ok(Repaired::new(plan, how))
 }
 
 /// Bytes up to this part of memory can stay dirty where the limits are raised.

@@ -107,7 +107,7 @@ fn direct(plan: &Plan) -> Result<Repaired, String> {
         file.buffer_offset = 0;
         file.shift_bytes = file.shift_bytes.next_multiple_of(ALIGNMENT);
     }
-    Ok(Repaired { plan: changed, how: "the same reads with O_DIRECT".to_owned(), unaffected_share: 0.0 })
+    Ok(Repaired::new(changed, "the same reads with O_DIRECT"))
 }
 
 fn windows(plan: &Plan) -> Result<Repaired, String> {
@@ -122,7 +122,7 @@ fn windows(plan: &Plan) -> Result<Repaired, String> {
     if !found {
         return Err("the program made no buffered read".to_owned());
     }
-    Ok(Repaired { plan: changed, how: "mmap and munmap for each read".to_owned(), unaffected_share: 0.0 })
+    Ok(Repaired::new(changed, "mmap and munmap for each read"))
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use crate::verdict::{self, Gains, Measurement, Verdict};
 /// Repairs of one finding with their arms, the advised one first.
 pub(super) struct Repairs {
     repairs: Vec<(Repaired, ArmId)>,
+    /// The advised one at its best, see [`Repaired::at_best`].
+    at_best: Option<(Repaired, ArmId)>,
     /// Where the first pass over the files is measured apart: its arm, and how often one run goes around them.
     first_time: Option<(ArmId, f64)>,
 }
@@ -29,10 +31,15 @@ impl Repairs {
         arms: &mut Arms,
     ) -> Repairs {
         let mut add = |name: &str, plan| arms.add_change(name, plan, baseline.arm);
+        let at_best = repaired.first().and_then(|advised| {
+            let plan = advised.at_best.clone()?;
+            let arm = add("at best", plan.clone());
+            Some((Repaired { plan, ..advised.clone() }, arm))
+        });
         let repairs = repaired.into_iter().map(|r| (r.clone(), add(id.id(), r.plan))).collect();
         let first_time = findings::first_time(id, &baseline.baseline.plan);
         let first_time = first_time.map(|first| (add("first time", first.plan), first.times_around));
-        Repairs { repairs, first_time }
+        Repairs { repairs, at_best, first_time }
     }
 
     /// The repair that gained most; the others are its alternatives.
@@ -49,7 +56,11 @@ impl Repairs {
                 let share = (std::mem::take(&mut plan.unaffected_share) * around).min(1.0);
                 measured = measured.mixed_with(times[first].clone(), share);
             }
-            all.push((&repaired.how, against.judge(saves_calls, &plan, &measured)));
+            let mut tried = against.judge(saves_calls, &plan, &measured);
+            if let (0, Some((best, arm))) = (at, &self.at_best) {
+                tried = tried.at_best(&against.judge(saves_calls, best, &times[*arm]));
+            }
+            all.push((&repaired.how, tried));
         }
         let gain = |t: &Tried| t.measured.as_ref().map_or(0.0, |m| m.value);
         all.sort_by(|a, b| gain(&b.1).total_cmp(&gain(&a.1)));
@@ -115,6 +126,24 @@ impl Tried {
             failed: false,
             io_ns: Vec::new(),
         }
+    }
+
+    /// The same where the program's own code may do as little as in `best`: what it does is not recorded, so the modelled gain spans both.
+    /// Between them nothing is known: their geometric mean has the least largest factor of error.
+    pub(super) fn at_best(self, best: &Tried) -> Tried {
+        let (Some(least), Some(best)) = (self.likely(), best.likely()) else { return self };
+        let modelled = Estimate {
+            value: (least.value * best.value).sqrt(),
+            low: least.low.min(best.low),
+            high: least.high.max(best.high),
+            ..least
+        };
+        Tried { modelled: Some(modelled), ..self }
+    }
+
+    /// The modelled gain, or where nothing is modelled the measured one.
+    pub(super) fn likely(&self) -> Option<Estimate> {
+        self.modelled.or(self.measured)
     }
 
     pub(super) fn into_other(self, how: &str) -> Other {

@@ -92,7 +92,7 @@ pub fn predict(
         let effort = Effort { rounds: MAX_ROUNDS, enough: ROUNDS, until: Some(until), seed };
         arms::measure(arms, helper, None, effort, progress)
     });
-    let predicted = |(id, changes): (FindingId, Result<Vec<(Change, ChangeArms)>, String>)| {
+    let predicted = |(id, changes): (FindingId, Result<Vec<Measured>, String>)| {
         let prediction = changes.and_then(|changes| {
             let times = times.as_ref().ok_or("nothing was repeated")?;
             prediction(facts, id, &changes, &baselines, times, seed)
@@ -116,23 +116,34 @@ impl Change {
         f64::from(self.unrolled) * f64::from(self.repaired.plan.passes.max(1))
     }
 
-    fn with_arms(self, facts: &Facts<'_>, baseline: &BaselineArm, arms: &mut Arms) -> (Change, ChangeArms) {
-        let Repaired { how, plan, .. } = &self.repaired;
-        let as_it_is = arms.add_change(how, plan.clone(), baseline.arm);
-        let apart = first_touches::apart(facts, plan).filter(|_| baseline.baseline.recorded.is_some());
-        let touched = apart.map(|(plan, share)| (arms.add_change(how, plan, baseline.arm), share));
-        (self, ChangeArms { as_it_is, touched })
+    fn with_arms(self, facts: &Facts<'_>, baseline: &BaselineArm, arms: &mut Arms) -> Measured {
+        let Repaired { how, plan, at_best, .. } = &self.repaired;
+        let mut arms_of = |plan: &Plan| {
+            let as_it_is = arms.add_change(how, plan.clone(), baseline.arm);
+            let apart = first_touches::apart(facts, plan).filter(|_| baseline.baseline.recorded.is_some());
+            let touched = apart.map(|(plan, share)| (arms.add_change(how, plan, baseline.arm), share));
+            PlanArms { as_it_is, touched }
+        };
+        let (arms, at_best) = (arms_of(plan), at_best.as_ref().map(&mut arms_of));
+        Measured { change: self, arms, at_best }
     }
 }
 
+/// A change with the arms of its plan, and of that of [`Repaired::at_best`].
+struct Measured {
+    change: Change,
+    arms: PlanArms,
+    at_best: Option<PlanArms>,
+}
+
 /// The arms of a changed plan.
-struct ChangeArms {
+struct PlanArms {
     as_it_is: ArmId,
     /// With its pages touched before, and the share of the time that is that of the plan as it is.
     touched: Option<(ArmId, f64)>,
 }
 
-impl ChangeArms {
+impl PlanArms {
     fn times(&self, times: &AllTimes) -> ArmTimes {
         let as_it_is = times[self.as_it_is].clone();
         match self.touched {
@@ -219,7 +230,7 @@ fn cache_before(plans: &Plans, ids: &[FindingId], may_drop: u64) -> Result<Vec<C
 fn prediction(
     facts: &Facts<'_>,
     id: FindingId,
-    changes: &[(Change, ChangeArms)],
+    changes: &[Measured],
     baselines: &Baselines,
     times: &AllTimes,
     seed: u64,
@@ -248,17 +259,19 @@ fn prediction(
     let wall_ns = facts.program_wall_ns();
     let mut why = "too few rounds were made in the time".to_owned();
     let mut all: Vec<(&Change, Estimate)> = Vec::new();
-    for (change, change_arms) in changes {
+    for Measured { change, arms, at_best } in changes {
         let of_baseline = |passes: f64| f64::from(baseline.baseline.plan.passes.max(1)) / passes;
         let (passes, calls) = (change.passes(), baseline.baseline.plan.system_calls() as f64);
-        let left = change.repaired.plan.system_calls() as f64 / (f64::from(change.unrolled) * calls).max(1.0);
-        let removed_share = if saves_calls { (1.0 - left).max(0.0) } else { 0.0 };
-        let tried = against.judge_times(
-            removed_share,
-            &change.repaired,
-            &change_arms.times(times),
-            of_baseline(passes),
-        );
+        let judged = |arms: &PlanArms, plan: &Plan| {
+            let left = plan.system_calls() as f64 / (f64::from(change.unrolled) * calls).max(1.0);
+            let removed_share = if saves_calls { (1.0 - left).max(0.0) } else { 0.0 };
+            let repaired = Repaired { plan: plan.clone(), ..change.repaired.clone() };
+            against.judge_times(removed_share, &repaired, &arms.times(times), of_baseline(passes))
+        };
+        let mut tried = judged(arms, &change.repaired.plan);
+        if let Some((best, plan)) = at_best.as_ref().zip(change.repaired.at_best.as_ref()) {
+            tried = tried.at_best(&judged(best, plan));
+        }
         match remaining(&tried, wall_ns) {
             Some(left) => all.push((change, left)),
             None => why = tried.reason.unwrap_or(why),
@@ -289,7 +302,7 @@ fn is_usual(id: FindingId, change: &Change) -> bool {
 /// Wall time that remains: by what is saved in calls, and with the program's own code around them.
 fn remaining(tried: &Tried, wall_ns: f64) -> Option<Estimate> {
     let measured = tried.measured.as_ref()?;
-    let likely = tried.modelled.as_ref().unwrap_or(measured);
+    let likely = tried.likely()?;
     Some(Estimate {
         value: wall_ns / likely.value,
         low: wall_ns / likely.high.max(measured.high),
@@ -302,6 +315,17 @@ fn remaining(tried: &Tried, wall_ns: f64) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_program_does_at_best_is_the_other_end_of_the_modelled_gain() {
+        let gain = |low, value, high| Some(Estimate { value, low, high, unit: Unit::Ratio, n: 5 });
+        let tried = |measured, modelled| Tried { measured, modelled, ..Tried::without_gain("") };
+        let spanned =
+            tried(gain(1.5, 2.0, 2.5), None).at_best(&tried(gain(6.0, 8.0, 9.0), gain(7.0, 8.0, 10.0)));
+        assert_eq!((spanned.measured, spanned.modelled), (gain(1.5, 2.0, 2.5), gain(1.5, 4.0, 10.0)));
+        let alone = tried(gain(1.5, 2.0, 2.5), None).at_best(&tried(None, None));
+        assert_eq!(alone.modelled, None, "it was not measured");
+    }
 
     #[test]
     fn what_remains_spans_both_figures() {

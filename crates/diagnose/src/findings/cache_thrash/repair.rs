@@ -15,11 +15,9 @@ fn cached(file: &PlanFile) -> bool {
 pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let outside = placed::without(plan, Limited::Memory);
     if let Some((repaired, how)) = outside.filter(|_| plan.files.iter().any(cached)) {
-        return Ok(Repaired {
-            plan: with_state(&repaired, State::Warm),
-            how,
-            unaffected_share: unaffected_share(run_facts)?,
-        });
+        let unaffected_share = unaffected_share(run_facts)?;
+        let repaired = Repaired::new(with_state(&repaired, State::Warm), how);
+        return Ok(Repaired { unaffected_share, ..repaired });
     }
     let cold =
         |f: &&iowhy_core::replay::PlanFile| f.role == Role::User && f.state == State::Cold && !f.direct;
@@ -31,11 +29,8 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
         actions.iter().copied().filter(|a| a.op != Op::FadviseDontNeed).collect()
     });
     repaired.files.iter_mut().filter(|f| f.role == Role::User).for_each(|f| f.state = State::Warm);
-    Ok(Repaired {
-        plan: repaired,
-        how: "data stays in the page cache after its first read".to_owned(),
-        unaffected_share,
-    })
+    let repaired = Repaired::new(repaired, "data stays in the page cache after its first read");
+    Ok(Repaired { unaffected_share, ..repaired })
 }
 
 /// The first time each byte comes, outside of the group: from the device, but nothing has to be pushed out for it.

@@ -28,18 +28,25 @@ pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     }
     let own_ns = plan.think_ns() / (bytes / PAGE);
     let little = own_ns < MIN_WHOLE_NS;
-    let mut repaired = plan.clone();
-    for action in repaired.threads.iter_mut().flatten().filter(|a| reads(a.op)) {
-        action.op = if little { Op::TouchPages } else { Op::TouchLines };
-    }
-    let how = match little {
-        true => format!(
+    let touching = |op: Op| {
+        let mut repaired = plan.clone();
+        for action in repaired.threads.iter_mut().flatten().filter(|a| reads(a.op)) {
+            action.op = op;
+        }
+        repaired
+    };
+    if little {
+        let how = format!(
             "used mmap and touched one byte per page: the program's own code takes {own_ns:.1} ns per page, too \
              little to read more"
-        ),
-        false => "used mmap and read every cache line".to_owned(),
-    };
-    done(repaired, how)
+        );
+        return done(touching(Op::TouchPages), how);
+    }
+    let whole = Repaired::new(
+        touching(Op::TouchLines),
+        "used mmap and read every cache line; at best, one byte per page",
+    );
+    Ok(Repaired { at_best: Some(touching(Op::TouchPages)), ..whole })
 }
 
 pub(super) fn others(plan: &Plan, _: &RunFacts) -> Vec<Repaired> {

@@ -13,6 +13,12 @@ fn a_copy_is_spared_by_a_mapping_as_far_as_the_program_can_have_looked() {
     // 256 pages a call.
     assert_eq!(count(&repair(FindingId::CopyBound, &was(256.0 * 5.0)), Op::TouchPages), 16);
     assert_eq!(count(&repair(FindingId::CopyBound, &was(256.0 * 500.0)), Op::TouchLines), 16);
+    let best = repaired(FindingId::CopyBound, &was(256.0 * 500.0), &RunFacts::default()).unwrap().at_best;
+    assert_eq!(
+        best.map(|plan| count(&plan, Op::TouchPages)),
+        Some(16),
+        "or it looked at one byte of each page"
+    );
     let mut cold = was(1.0);
     cold.files[0].state = State::Cold;
     assert!(repaired(FindingId::CopyBound, &cold, &RunFacts::default()).is_err());

@@ -76,9 +76,8 @@ fn unlimited(plan: &Plan) -> Option<Repaired> {
         }
         now
     });
-    let how =
-        "as if the dirty limits were raised: dirty data is discarded, untimed, before it counts".to_owned();
-    Some(Repaired { plan: unlimited, how, unaffected_share: 0.0 })
+    let how = "as if the dirty limits were raised: dirty data is discarded, untimed, before it counts";
+    Some(Repaired::new(unlimited, how))
 }
 
 pub(super) fn others(plan: &Plan, run_facts: &RunFacts) -> Vec<Repaired> {

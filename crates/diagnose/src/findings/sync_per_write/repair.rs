@@ -1,11 +1,13 @@
 //! `sync-per-write`: a batch of records is made durable by one fdatasync (group commit). All bytes are written in the same
 //! order; each record is durable when its batch is, and of each file that was made durable there is one fdatasync. What is
 //! written to a journal stays as it was, at the same places of the one journal of a batch: how much of it a larger
-//! transaction needs, nobody saw.
+//! transaction needs, nobody saw. At best it reads and writes each place once.
+
+use std::collections::HashSet;
 
 use iowhy_core::replay::{Action, Op, Plan};
 
-use crate::repair::{Repaired, RunFacts, Sizes, done, each};
+use crate::repair::{Repaired, RunFacts, Sizes, each, with_threads};
 
 pub(super) const CHOICES: &[(&str, Sizes)] = &[
     ("10 records", Sizes { batch: 10, ..Sizes::USUAL }),
@@ -74,5 +76,25 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
         _ if of_several => format!("one fdatasync of each file for {most} syncs"),
         _ => format!("one fdatasync for {most} records"),
     };
-    done(repaired, how)
+    let once = with_threads(&repaired, each_place_once);
+    if once.calls() == repaired.calls() {
+        return Ok(Repaired::new(repaired, how));
+    }
+    let how = format!("{how}; at best, each place is read and written once in a batch");
+    Ok(Repaired { at_best: Some(once), ..Repaired::new(repaired, how) })
+}
+
+/// Of the calls between two syncs, the last write of each place and the first read of it.
+fn each_place_once(actions: &[Action]) -> Vec<Action> {
+    let mut kept = Vec::with_capacity(actions.len());
+    for batch in actions.chunk_by(|a, b| !a.op.is_sync() || b.op.is_sync()) {
+        let place = |a: &Action| (a.file, a.offset, a.bytes);
+        let (mut written, mut read) = (HashSet::new(), HashSet::new());
+        let last = |a: &Action| a.op != Op::Write || written.insert(place(a));
+        let mut writes_once: Vec<Action> = batch.iter().rev().copied().filter(last).collect();
+        writes_once.reverse();
+        let first = |a: &Action| !matches!(a.op, Op::Read { .. }) || read.insert(place(a));
+        kept.extend(writes_once.into_iter().filter(first));
+    }
+    kept
 }

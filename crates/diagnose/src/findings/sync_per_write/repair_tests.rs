@@ -4,7 +4,7 @@ use iowhy_core::finding::FindingId;
 use iowhy_core::replay::{Op, Role};
 
 use crate::findings::repaired;
-use crate::repair::synthetic::{SYNC, action, count, moved, plan, repair};
+use crate::repair::synthetic::{READ, SYNC, action, count, moved, plan, repair};
 use crate::repair::{RunFacts, Sizes};
 
 #[test]
@@ -34,4 +34,22 @@ fn a_batch_longer_than_the_plan_ends_with_it() {
     assert_eq!((count(&three.plan, SYNC), three.how.as_str()), (1, "one fdatasync for 50 records"));
     let all = of(Sizes::ALL);
     assert_eq!((count(&all.plan, SYNC), all.how.as_str()), (1, "one fdatasync at the end"));
+}
+
+#[test]
+fn what_a_batch_writes_again_at_the_same_place_is_written_once_at_best() {
+    let write = |place: u64| action(Op::Write, place, 4096, 1, 0);
+    // A header at its place, then a record behind the last.
+    let each =
+        |i: u64| [action(READ, 0, 16, 1, 0), write(0), write((1 + i) * 4096), action(SYNC, 0, 0, 1, 0)];
+    let was = plan(Role::ScratchFull, (0..250).flat_map(each).collect());
+    let found = repaired(FindingId::SyncPerWrite, &was, &RunFacts::default()).unwrap();
+    assert_eq!((count(&found.plan, Op::Write), count(&found.plan, READ)), (500, 250));
+    let best = found.at_best.unwrap();
+    assert_eq!((count(&best, Op::Write), count(&best, READ), count(&best, SYNC)), (253, 3, 3));
+    let last = |place| best.threads[0].iter().rposition(|a| a.op == Op::Write && a.offset == place);
+    assert!(last(0) < last(250 * 4096), "in the order of the last ones");
+    let appended =
+        plan(Role::ScratchEmpty, (0..50).flat_map(|i| [write(i * 4096), action(SYNC, 0, 0, 1, 0)]).collect());
+    assert_eq!(repaired(FindingId::SyncPerWrite, &appended, &RunFacts::default()).unwrap().at_best, None);
 }
