@@ -1,6 +1,7 @@
 //! How the files of a plan take part: as the user's own or as scratch files, from an empty or a full one, cold or warm.
 //! Deliberately absent: which file a call is on.
 
+use iowhy_core::profile::StepKind;
 use iowhy_core::replay::{Action, Op, Role, State};
 use iowhy_diagnose::account::Entry;
 use iowhy_diagnose::classify::{Operation, Wait};
@@ -42,8 +43,7 @@ impl Builder<'_> {
         let path = file.path.clone();
         // Made or emptied when it was opened; or only appended to.
         let appended = order::order(&actions) == Order::Sequential && !reads;
-        let written_over = from_start && low == 0 && self.was_there(&path);
-        let begins_empty = (appended && !written_over) || (from_start && self.was_made(&path));
+        let begins_empty = (appended && !self.is_written_over(&path)) || (from_start && self.was_made(&path));
         let role = match written {
             false => Role::User,
             true if begins_empty => Role::ScratchEmpty,
@@ -83,24 +83,25 @@ impl Builder<'_> {
     /// Whether the program made a file, or emptied it when it opened it.
     fn was_made(&self, path: &str) -> bool {
         let empties = |flags: u32| flags & O_TRUNC != 0 || flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL;
+        let of = |index: u32| self.files.get(index as usize).is_some_and(|file| file.path == path);
         self.files.iter().any(|file| file.made == Some(true) && file.path == path)
-            || self.flags_of(path).any(empties)
+            || self.opened.iter().any(|(index, flags)| of(*index) && empties(*flags))
     }
 
-    /// Whether the program opened a file that was there before, and neither emptied it nor wrote at its end: what it writes from the start on
-    /// replaces what was in it. What the caller opened for it may be empty.
-    fn was_there(&self, path: &str) -> bool {
-        let keeps = |flags: u32| flags & (O_TRUNC | O_APPEND) == 0;
-        let opened = self.flags_of(path).next().is_some();
-        opened
-            && self.flags_of(path).all(keeps)
-            && self.files.iter().any(|file| file.made == Some(false) && file.path == path)
-    }
-
-    /// The flags with which the program opened a file.
-    fn flags_of(&self, path: &str) -> impl Iterator<Item = u32> {
-        let of = move |index: u32| self.files.get(index as usize).is_some_and(|file| file.path == path);
-        self.opened.iter().filter(move |(index, _)| of(**index)).map(|(_, flags)| *flags)
+    /// Whether the program opened a file that was there before, neither emptied it nor wrote at its end, and wrote from its start on: that
+    /// replaces what was in it. What the caller opened for it may be empty. Known from all windows of the run.
+    fn is_written_over(&self, path: &str) -> bool {
+        let of = |index: u32| self.files.get(index as usize).is_some_and(|file| file.path == path);
+        let steps = || {
+            let all = self.facts.profile.pattern.stretches.iter().flat_map(|stretch| &stretch.steps);
+            all.filter(|step| step.file.is_some_and(of))
+        };
+        let mut opened = steps().filter(|s| s.kind == StepKind::Open).map(|s| s.argument).peekable();
+        let was_there = self.files.iter().any(|file| file.made == Some(false) && file.path == path);
+        was_there
+            && opened.peek().is_some()
+            && opened.all(|flags| flags & (O_TRUNC | O_APPEND) == 0)
+            && steps().any(|s| s.kind == StepKind::Write && s.place == Some(0))
     }
 
     /// Whether a file was not cached at first, and its bytes came from the device.
