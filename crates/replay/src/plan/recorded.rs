@@ -38,7 +38,14 @@ fn from_source(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Resul
         return mappings::baseline(facts, source, bounds);
     }
     let found = calls::baseline(facts, source, bounds)?;
-    Ok(if source.is_window() { window::settled(facts, found, bounds) } else { found })
+    if !source.is_window() {
+        return Ok(found);
+    }
+    let found = match window::part_with_room(&found.plan) {
+        part if part < 1.0 => calls::baseline(facts, &source.beginning(part), bounds)?,
+        _ => found,
+    };
+    Ok(window::settled(facts, found, bounds))
 }
 
 /// The unchanged run of a proof.

@@ -46,6 +46,16 @@ impl<'a> Source<'a> {
         Ok(Source { record: None, part: Cow::Owned(part), from_start: index == 0 })
     }
 
+    /// The first part of it, by the time of its longest thread.
+    pub(super) fn beginning(&self, part: f64) -> Source<'a> {
+        let mut spent: HashMap<u32, u64> = HashMap::new();
+        for step in &self.part.steps {
+            *spent.entry(step.thread).or_default() += step.time_ns + step.gap_ns;
+        }
+        let longest = spent.into_values().max().unwrap_or(0);
+        Source { part: Cow::Owned(beginning(&self.part, part * longest as f64)), ..self.clone() }
+    }
+
     /// Whether it is a window of the run, not a record of all of it.
     pub(super) fn is_window(&self) -> bool {
         self.record.is_none()
@@ -133,6 +143,8 @@ mod tests {
                 (counts, source.begins_the_run(), source.part.steps[1].time_ns),
                 (vec![1, 5], false, 250)
             );
+            let half: Vec<u32> = source.beginning(0.5).part.steps.iter().map(|s| s.count).collect();
+            assert_eq!(half, [1, 1], "175 of 350 ns");
             assert!(Source::record(f).unwrap_err().contains("no record of every call"));
         });
         let nothing = Run::new(1.0).facts(|f| Source::window(f, 1e9).map(|_| ()));

@@ -40,6 +40,16 @@ pub(super) fn settled(facts: &Facts<'_>, mut found: Baseline, bounds: &Bounds) -
     found
 }
 
+/// The part of a window whose calls are as dense in scratch files that are filled, which may be smaller than the user's, as all of it is in
+/// those: more of them would come to bytes that earlier ones brought into the cache.
+pub(super) fn part_with_room(plan: &Plan) -> f64 {
+    let of = |(at, file): (usize, &iowhy_core::replay::PlanFile)| match file.role {
+        Role::ScratchFull => file.size_bytes as f64 / extent(plan, at as u32).max(1) as f64,
+        _ => 1.0,
+    };
+    plan.files.iter().enumerate().map(of).fold(1.0, f64::min)
+}
+
 /// The plan with `times` passes written out as one, so that a repair can combine calls of several. `None`: a pass cannot be repeated as
 /// often.
 pub(crate) fn unrolled(plan: &Plan, times: u32) -> Option<Plan> {
@@ -137,6 +147,19 @@ mod tests {
         assert_eq!(all.think_ns(), 3.0 * plan.think_ns());
         let cold = PlanFile { state: State::Cold, shift_bytes: 0, ..plan.files[0].clone() };
         assert!(unrolled(&Plan { files: vec![cold], ..plan }, 2).is_none(), "its bytes are cold once");
+    }
+
+    #[test]
+    fn a_window_in_a_small_scratch_file_is_as_dense_as_in_the_users() {
+        let file = |role| PlanFile { size_bytes: 1 << 24, ..PlanFile::new("/d", role) };
+        let write = |place| Action::one(Op::Write, 0, place, 4096, 0.0);
+        let part = |role, place| {
+            let plan = Plan { files: vec![file(role)], threads: vec![vec![write(place)]], ..Plan::default() };
+            part_with_room(&plan)
+        };
+        assert_eq!(part(Role::ScratchFull, (1 << 26) - 4096), 0.25);
+        assert_eq!(part(Role::ScratchFull, (1 << 24) - 4096), 1.0);
+        assert_eq!(part(Role::ScratchEmpty, 1 << 30), 1.0, "nothing is in it");
     }
 
     #[test]

@@ -88,20 +88,32 @@ impl Builder<'_> {
             || self.opened.iter().any(|(index, flags)| of(*index) && empties(*flags))
     }
 
-    /// Whether the program opened a file that was there before, neither emptied it nor wrote at its end, and wrote from its start on: that
-    /// replaces what was in it. What the caller opened for it may be empty. Known from all windows of the run.
+    /// Whether a file was there before, and the program writes over what is in it: it neither emptied it nor wrote at its end, but from its
+    /// start on; or its writes waited for reads of the device, which writes behind the end never do. What the caller opened for the
+    /// program may be empty. Known from all windows of the run.
     fn is_written_over(&self, path: &str) -> bool {
+        if !self.files.iter().any(|file| file.made == Some(false) && file.path == path) {
+            return false;
+        }
         let of = |index: u32| self.files.get(index as usize).is_some_and(|file| file.path == path);
         let steps = || {
             let all = self.facts.profile.pattern.stretches.iter().flat_map(|stretch| &stretch.steps);
             all.filter(|step| step.file.is_some_and(of))
         };
         let mut opened = steps().filter(|s| s.kind == StepKind::Open).map(|s| s.argument).peekable();
-        let was_there = self.files.iter().any(|file| file.made == Some(false) && file.path == path);
-        was_there
-            && opened.peek().is_some()
+        let from_its_start = opened.peek().is_some()
             && opened.all(|flags| flags & (O_TRUNC | O_APPEND) == 0)
-            && steps().any(|s| s.kind == StepKind::Write && s.place == Some(0))
+            && steps().any(|s| s.kind == StepKind::Write && s.place == Some(0));
+        from_its_start || self.writes_wait_for_reads()
+    }
+
+    /// Whether much of the time of writes is waiting for reads of the device.
+    fn writes_wait_for_reads(&self) -> bool {
+        let writes = |e: &Entry| e.class.operation == Operation::Write;
+        let all_ns = self.facts.account.sum(writes).wall_ns;
+        let reads_ns =
+            self.facts.account.sum(|e| writes(e) && e.class.wait == Some(Wait::DeviceRead)).wall_ns;
+        reads_ns > LITTLE * all_ns
     }
 
     /// Whether a file was not cached at first, and its bytes came from the device.
