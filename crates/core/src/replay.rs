@@ -266,6 +266,20 @@ impl Plan {
         self.actions().filter(|a| pick(a.op)).fold(0, |sum, a| sum.saturating_add(of(a)))
     }
 
+    /// Whether an action moves data of a file by a call: what goes to or comes from a sink is none.
+    pub fn moves_data(&self, action: &Action) -> bool {
+        let sink = self.files.get(action.file as usize).is_some_and(|file| file.role == Role::Sink);
+        matches!(action.op, Op::Read { .. } | Op::Write) && !sink
+    }
+
+    /// Calls per pass that move data of a file, of the thread with the fewest; `None` without a thread.
+    pub fn moving_calls(&self) -> Option<u64> {
+        let of = |thread: &Vec<Action>| {
+            thread.iter().filter(|a| self.moves_data(a)).map(|a| u64::from(a.count)).sum()
+        };
+        self.threads.iter().map(of).min()
+    }
+
     /// CPU time of the program per pass, all threads together.
     pub fn think_ns(&self) -> f64 {
         self.actions().map(|a| a.think_ns * f64::from(a.count)).sum()

@@ -36,6 +36,8 @@ const MUCH: f64 = 0.01;
 /// a repair removes.
 const ON_NAMES: [Operation; 4] = [Operation::Open, Operation::Close, Operation::Stat, Operation::Names];
 
+/// What is written to them goes nowhere.
+const SINKS: [&str; 2] = ["/dev/null", "/dev/zero"];
 /// Files that the kernel answers itself.
 const KERNEL: [&str; 2] = ["/proc/", "/sys/"];
 
@@ -157,7 +159,7 @@ impl<'a> Builder<'a> {
     fn part<'s>(&mut self, steps: &'s [Step]) -> &'s [Step] {
         let mut written = 0u64;
         for (at, step) in steps.iter().enumerate() {
-            if step.kind == StepKind::Write {
+            if step.kind == StepKind::Write && !self.is_sink(step) {
                 written = written.saturating_add(step.bytes.saturating_mul(u64::from(step.count)));
             }
             if written > self.bounds.written_bytes && at > 0 {
@@ -167,6 +169,11 @@ impl<'a> Builder<'a> {
             self.step(step);
         }
         steps
+    }
+
+    fn is_sink(&self, step: &Step) -> bool {
+        let file = step.file.and_then(|file| self.files.get(file as usize));
+        file.is_some_and(|file| SINKS.contains(&file.path.as_str()))
     }
 
     /// One step of the record; what steers nothing is left out.
@@ -420,7 +427,7 @@ impl<'a> Builder<'a> {
 
     fn planned(&self, file: &PatternFile) -> Option<PlanFile> {
         let flags = file.flags.unwrap_or(0);
-        let sink = matches!(file.path.as_str(), "/dev/null" | "/dev/zero");
+        let sink = SINKS.contains(&file.path.as_str());
         let on_disk =
             file.path.starts_with('/') && !KERNEL.iter().any(|folder| file.path.starts_with(folder));
         let regular = file.kind == "regular" && on_disk && !file.path.ends_with(" (deleted)");

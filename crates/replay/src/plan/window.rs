@@ -53,7 +53,10 @@ pub(super) fn part_with_room(plan: &Plan) -> f64 {
 /// The plan with `times` passes written out as one, so that a repair can combine calls of several. `None`: a pass cannot be repeated as
 /// often.
 pub(crate) fn unrolled(plan: &Plan, times: u32) -> Option<Plan> {
-    let written = plan.bytes(|op| op == Op::Write).saturating_mul(u64::from(times));
+    let writes = plan.actions().filter(|a| a.op == Op::Write && plan.moves_data(a));
+    let written: u64 =
+        writes.map(|a| a.bytes.saturating_mul(u64::from(a.count))).fold(0, u64::saturating_add);
+    let written = written.saturating_mul(u64::from(times));
     if f64::from(times) > most_passes(plan) || (times > 1 && written > Bounds::CALIBRATION.written_bytes) {
         return None;
     }
@@ -145,6 +148,13 @@ mod tests {
         let offsets: Vec<u64> = all.actions().map(|a| a.offset).collect();
         assert_eq!((offsets, all.passes, all.files[0].shift_bytes), (vec![4096, 12_288, 20_480], 2, 24_576));
         assert_eq!(all.think_ns(), 3.0 * plan.think_ns());
+        let thrown_away = Action::one(Op::Write, 1, 0, 1 << 30, 0.0);
+        let dd = Plan {
+            files: vec![plan.files[0].clone(), PlanFile::new("/dev/null", Role::Sink)],
+            threads: vec![vec![read, thrown_away]],
+            ..plan.clone()
+        };
+        assert!(unrolled(&dd, 3).is_some(), "no byte of it is written to a device");
         let cold = PlanFile { state: State::Cold, shift_bytes: 0, ..plan.files[0].clone() };
         assert!(unrolled(&Plan { files: vec![cold], ..plan }, 2).is_none(), "its bytes are cold once");
     }

@@ -191,21 +191,13 @@ fn turns(id: FindingId, plan: &Plan, sizes: &Sizes) -> u32 {
         FindingId::QueueDepthOne => {
             (MIN_TURNS * u64::from(sizes.depth.unwrap_or(1)), calls(&|a| matches!(a.op, Op::Read { .. })))
         }
-        FindingId::DeviceSaturated => {
-            let least = plan.threads.iter().map(|thread| moving_calls(thread)).min();
-            (u64::from(sizes.subsample), least.unwrap_or(0))
-        }
+        FindingId::DeviceSaturated => (u64::from(sizes.subsample), plan.moving_calls().unwrap_or(0)),
         FindingId::SmallRequests => {
             (MIN_TURNS * sizes.request_bytes, plan.bytes(|op| matches!(op, Op::Read { .. } | Op::Write)))
         }
         _ => return 1,
     };
     u32::try_from(wanted.div_ceil(have.max(1))).unwrap_or(u32::MAX).max(1)
-}
-
-fn moving_calls(thread: &[Action]) -> u64 {
-    let moves = |a: &&Action| matches!(a.op, Op::Read { .. } | Op::Write);
-    thread.iter().filter(moves).map(|a| u64::from(a.count)).sum()
 }
 
 /// Bytes that the devices brought in a second of their work for the run.

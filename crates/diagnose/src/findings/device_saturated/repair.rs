@@ -6,7 +6,7 @@
 use iowhy_core::replay::{Action, Op, Plan};
 
 use crate::repair::order::{self, Order};
-use crate::repair::{Repaired, RunFacts, Sizes, done, moves};
+use crate::repair::{Repaired, RunFacts, Sizes, done};
 
 /// Direct requests stay at whole blocks.
 const PAGE: u64 = 4096;
@@ -20,14 +20,11 @@ pub(super) const CHOICES: &[(&str, Sizes)] = &[
 pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let sizes = &run_facts.sizes;
     let n = sizes.subsample.max(1);
-    let calls = |thread: &Vec<Action>| -> u64 {
-        thread.iter().filter(|a| moves(a.op)).map(|a| u64::from(a.count)).sum()
-    };
-    if plan.threads.iter().map(calls).min().is_none_or(|calls| calls < u64::from(n)) {
+    if plan.moving_calls().is_none_or(|calls| calls < u64::from(n)) {
         return Err(format!("too few calls per thread were recorded to replay 1/{n} of them"));
     }
     let mut less = plan.clone();
-    less.threads = plan.threads.iter().map(|thread| beginning(thread, u64::from(n))).collect();
+    less.threads = plan.threads.iter().map(|thread| beginning(plan, thread, u64::from(n))).collect();
     for (at, file) in less.files.iter_mut().enumerate() {
         let of = |a: &&Action| a.file as usize == at && order::has_place(a.op);
         let actions: Vec<&Action> = less.threads.iter().flatten().filter(of).collect();
@@ -40,16 +37,16 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
     done(less, format!("1/{n} of the bytes, as if the data were smaller"))
 }
 
-/// The first requests of a thread, with one byte in `n`, and what makes them durable.
-fn beginning(thread: &[Action], n: u64) -> Vec<Action> {
+/// The first requests of a thread, with one byte in `n`, and what makes them durable. What goes to a sink is not data of a device.
+fn beginning(plan: &Plan, thread: &[Action], n: u64) -> Vec<Action> {
     let bytes = |a: &Action| a.bytes.saturating_mul(u64::from(a.count));
-    let all = thread.iter().filter(|a| moves(a.op)).fold(0u64, |sum, a| sum.saturating_add(bytes(a)));
+    let all = thread.iter().filter(|a| plan.moves_data(a)).fold(0u64, |sum, a| sum.saturating_add(bytes(a)));
     let mut left = all.div_ceil(n);
     // Files that were written since they were made durable.
     let mut pending: Vec<u32> = Vec::new();
     let mut kept = Vec::new();
     for action in thread {
-        if moves(action.op) {
+        if plan.moves_data(action) {
             let count = left.div_ceil(action.bytes.max(1)).min(u64::from(action.count)) as u32;
             if count > 0 {
                 left = left.saturating_sub(action.bytes.saturating_mul(u64::from(count)));
@@ -103,10 +100,11 @@ mod tests {
         assert_eq!(now.files[0].shift_bytes, 32 * 4096, "the next pass goes on where this one ends");
         // Each of two files is.
         let two = [write, Action { file: 1, ..write }, sync, Action { file: 1, ..sync }];
-        let of_two = beginning(&two, 1);
+        let plan = Plan::default();
+        let of_two = beginning(&plan, &two, 1);
         assert_eq!(of_two, two);
         let left: Vec<(Op, u32)> =
-            beginning(&[two, two].concat(), 2).iter().map(|a| (a.op, a.file)).collect();
+            beginning(&plan, &[two, two].concat(), 2).iter().map(|a| (a.op, a.file)).collect();
         assert_eq!(left, [(Op::Write, 0), (Op::Write, 1), (SYNC, 0), (SYNC, 1)]);
         // Syncs of what is not written go with it.
         let each = |at: u64| [Action::one(Op::Write, 0, at * 100, 100, 0.0), sync];
@@ -122,5 +120,18 @@ mod tests {
             [6],
             "half of 10 MiB and 40 KiB"
         );
+    }
+
+    #[test]
+    fn bytes_that_are_thrown_away_are_no_data_of_a_device() {
+        let read = |at: u64| Action::one(Op::Read { fresh: false }, 0, at, 1 << 20, 0.0);
+        let write = |at: u64| Action::one(Op::Write, 1, at, 1 << 20, 0.0);
+        let files = vec![PlanFile::new("/data", Role::User), PlanFile::new("/dev/null", Role::Sink)];
+        // As a window of dd that begins with a write.
+        let thread = (0..4u64).flat_map(|i| [write(i << 20), read(i << 20)]).collect();
+        let plan = Plan { files, threads: vec![thread], ..Plan::default() };
+        assert_eq!(plan.moving_calls(), Some(4));
+        let kept: Vec<Op> = beginning(&plan, &plan.threads[0], 4).iter().map(|a| a.op).collect();
+        assert_eq!(kept, [Op::Write, Op::Read { fresh: false }]);
     }
 }
