@@ -1,6 +1,8 @@
 //! Measures iowhy itself first: cost and step of the clock, and copy speed of this CPU. The campaign measures the
 //! overhead per request with the `null` method and stores it beside these.
 
+use std::sync::OnceLock;
+
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::problem::Problem;
 use iowhy_core::stats;
@@ -50,6 +52,16 @@ pub fn measure(seed: u64) -> Result<Ruler, Problem> {
 /// Larger than the second-level cache of current CPUs, so that the source comes from where file pages come from.
 const COPY_SOURCE_BYTES: usize = 8 << 20;
 const COPY_SINK_BYTES: usize = 64 << 10;
+
+/// Cost of one reading of the real clock, in nanoseconds. Measured once per process, about 4 ms.
+pub fn clock_read_ns() -> f64 {
+    static COST: OnceLock<f64> = OnceLock::new();
+    *COST.get_or_init(|| {
+        let clock = Clock::real();
+        let reads: Vec<f64> = (0..ROUNDS).map(|_| clock_cost(&clock)).collect();
+        stats::median(&reads).unwrap_or(0.0)
+    })
+}
 
 fn clock_cost(clock: &Clock) -> f64 {
     const READS: u64 = 20_000;

@@ -67,7 +67,8 @@ pub struct FindingProof {
     pub predicted: Option<Gain>,
     /// Gain of the whole run by what the replays save in calls.
     pub measured: Option<Estimate>,
-    /// The same with the program's own time around removed calls, which is modelled; where calls are removed.
+    /// The same with the program's own time around removed calls, and with what it may leave out beside its calls; both are modelled.
+    /// Where there is any of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modelled: Option<Estimate>,
     /// The verdict on the measured gain.

@@ -22,7 +22,7 @@ const MAX_THREADS: usize = 4096;
 pub struct RunOutcome {
     /// From the start of the first thread to the end of the last.
     pub elapsed_ns: f64,
-    /// Of it, the program's own CPU time, spun; the mean of the threads.
+    /// Of it, the program's own CPU time, spun, and reading the clock; the mean of the threads.
     pub think_ns: f64,
     /// System calls.
     pub calls: u64,
@@ -173,7 +173,8 @@ fn sum(threads: &[ThreadOutcome]) -> RunOutcome {
     let end = threads.iter().map(|d| d.end_ns).max().unwrap_or(0);
     RunOutcome {
         elapsed_ns: end.saturating_sub(start) as f64,
-        think_ns: threads.iter().map(|d| d.think_ns as f64).sum::<f64>() / threads.len().max(1) as f64,
+        think_ns: threads.iter().map(|d| d.think_ns as f64 + d.clock_ns).sum::<f64>()
+            / threads.len().max(1) as f64,
         calls: threads.iter().map(|d| d.calls).sum(),
         bytes: threads.iter().map(|d| d.bytes).sum(),
         major_faults: threads.iter().map(|d| d.major_faults).sum(),

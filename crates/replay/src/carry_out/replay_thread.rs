@@ -20,6 +20,7 @@ use iowhy_probe::clock::Clock;
 use iowhy_probe::fault;
 use iowhy_probe::interrupt;
 use iowhy_probe::method::mapped::mapping::{Mapping, Purpose};
+use iowhy_probe::ruler;
 use iowhy_probe::sigbus::Guard;
 
 /// Think time is spun in pieces of at least this: reading the clock takes some 20 ns.
@@ -38,6 +39,8 @@ pub(super) struct ThreadOutcome {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) think_ns: u64,
+    /// Reading the clock between calls.
+    pub(super) clock_ns: f64,
     pub(super) calls: u64,
     pub(super) bytes: u64,
     pub(super) major_faults: u64,
@@ -68,6 +71,8 @@ pub(super) struct ReplayThread<'a> {
     /// Larger than the caches of a CPU, or empty.
     cold_memory: &'a [u8],
     clock: Clock,
+    /// Cost of one reading of it.
+    clock_read_ns: f64,
     /// Think time that is still to be spun.
     owed_ns: f64,
     calls_since_check: u32,
@@ -115,6 +120,7 @@ impl<'a> ReplayThread<'a> {
             small_files: plan.tree.as_ref().zip(names).map(|(tree, names)| SmallFileOps::new(tree, names)),
             cold_memory,
             clock: Clock::real(),
+            clock_read_ns: ruler::clock_read_ns(),
             owed_ns: 0.0,
             calls_since_check: 0,
             limit_ns: u64::MAX,
@@ -213,11 +219,14 @@ impl<'a> ReplayThread<'a> {
         self.owed_ns = 0.0;
     }
 
-    /// Adds the time since the last mark to its part. Returns the time now, which is the new mark.
+    /// Adds the time since the last mark to its part, without that of reading the clock. Returns the time now, which is the new mark.
     fn end_part(&mut self) -> u64 {
         let now = self.clock.now_ns();
         if let Some(op) = self.current {
-            *self.outcome.parts.of(op) += now.saturating_sub(self.mark_ns) as f64;
+            let took = now.saturating_sub(self.mark_ns) as f64;
+            let reading = self.clock_read_ns.min(took);
+            *self.outcome.parts.of(op) += took - reading;
+            self.outcome.clock_ns += reading;
         }
         self.mark_ns = now;
         now

@@ -321,13 +321,18 @@ fn a_file_that_was_there_is_written_over_and_one_that_was_made_begins_empty() {
     assert_eq!(updates_of(1, 128, Some(false)), Role::ScratchFull, "from its start, and it was there");
     assert_eq!(updates_of(0o2001, 128, Some(false)), Role::ScratchEmpty, "at its end, wherever that was");
     assert_eq!(updates_of(0o1001, 128, Some(false)), Role::ScratchEmpty, "emptied when it was opened");
-    let waiting = reader().wait(Operation::Write, Wait::DeviceRead, 0.2).with(|p| {
-        p.pattern.files[0].made = Some(false);
-        let write = Step { kind: StepKind::Write, place: None, ..p.pattern.stretches[0].steps[0].clone() };
-        p.pattern = recorded(p.pattern.files.clone(), vec![write], 1);
-    });
-    let plan = waiting.facts(baseline).unwrap().plan;
-    assert_eq!(plan.files[0].role, Role::ScratchFull, "behind its end there is nothing to read");
+    let waiting = |fetched: u64| {
+        let run = reader().wait(Operation::Write, Wait::DeviceRead, 0.2).with(|p| {
+            (p.io.device_read_bytes, p.io.written_bytes) = (Some(fetched), Some(1 << 30));
+            p.pattern.files[0].made = Some(false);
+            let write =
+                Step { kind: StepKind::Write, place: None, ..p.pattern.stretches[0].steps[0].clone() };
+            p.pattern = recorded(p.pattern.files.clone(), vec![write], 1);
+        });
+        run.facts(baseline).unwrap().plan.files[0].role
+    };
+    assert_eq!(waiting(1 << 30), Role::ScratchFull, "behind its end there is nothing to read");
+    assert_eq!(waiting(1 << 16), Role::ScratchEmpty, "maps of free blocks");
     assert_eq!(updates(1, 65_536), Role::ScratchFull, "gaps are no append");
     assert_eq!(updates(0o1001, 65_536), Role::ScratchEmpty, "emptied when it was opened");
 }

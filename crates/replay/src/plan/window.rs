@@ -3,7 +3,7 @@
 //! Recording lengthens each call, by about the time of a short call. The mean call of the whole run does not contain that cost, so the
 //! replay is compared with it.
 
-use iowhy_core::replay::{Action, Op, Plan, Role, State};
+use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 use iowhy_diagnose::repair::order;
@@ -11,6 +11,10 @@ use iowhy_diagnose::repair::order;
 use super::baseline::Baseline;
 use super::duration::{Bounds, passes};
 use crate::parts::Parts;
+
+/// Calls at random places that move this part of a file come to the same bytes again in half of this part of the cases: the mean number
+/// of earlier calls, over the number of places.
+const SPARSE: f64 = 0.1;
 
 /// Kinds of calls that are counted, each with the operation of its time.
 const KINDS: [(Op, Operation); 3] = [
@@ -40,12 +44,18 @@ pub(super) fn settled(facts: &Facts<'_>, mut found: Baseline, bounds: &Bounds) -
     found
 }
 
-/// The part of a window whose calls are as dense in scratch files that are filled, which may be smaller than the user's, as all of it is in
-/// those: more of them would come to bytes that earlier ones brought into the cache.
+/// The part of a window whose calls are as dense in cold scratch files, which may be smaller than the user's, as all of it is in those:
+/// more of them would come to bytes that earlier ones brought into the cache. At least what does so seldom.
 pub(super) fn part_with_room(plan: &Plan) -> f64 {
-    let of = |(at, file): (usize, &iowhy_core::replay::PlanFile)| match file.role {
-        Role::ScratchFull => file.size_bytes as f64 / extent(plan, at as u32).max(1) as f64,
-        _ => 1.0,
+    let of = |(at, file): (usize, &PlanFile)| {
+        if file.role != Role::ScratchFull || file.state != State::Cold {
+            return 1.0;
+        }
+        let actions = on_file(plan, at as u32);
+        let (low, high) = order::extent(&actions).unwrap_or((0, 0));
+        let moved: f64 = actions.iter().map(|a| a.bytes as f64 * f64::from(a.count)).sum();
+        let size = file.size_bytes as f64;
+        (size / (high - low).max(1) as f64).max(SPARSE * size / moved.max(1.0))
     };
     plan.files.iter().enumerate().map(of).fold(1.0, f64::min)
 }
@@ -80,7 +90,7 @@ pub(crate) fn unrolled(plan: &Plan, times: u32) -> Option<Plan> {
 
 /// Passes that find each cold byte cold.
 fn most_passes(plan: &Plan) -> f64 {
-    let of = |(at, file): (usize, &iowhy_core::replay::PlanFile)| {
+    let of = |(at, file): (usize, &PlanFile)| {
         let cold = file.role != Role::Sink && file.state == State::Cold && !file.direct;
         let span = extent(plan, at as u32).max(1);
         match (cold, file.shift_bytes) {
@@ -103,14 +113,17 @@ fn append_each_pass(plan: &mut Plan) {
 }
 
 fn extent(plan: &Plan, file: u32) -> u64 {
-    let actions: Vec<&Action> = plan.actions().filter(|a| a.file == file && order::has_place(a.op)).collect();
-    order::extent(&actions).map_or(0, |(_, high)| high)
+    order::extent(&on_file(plan, file)).map_or(0, |(_, high)| high)
+}
+
+/// Calls on a file that have a place in it.
+fn on_file(plan: &Plan, file: u32) -> Vec<&Action> {
+    plan.actions().filter(|a| a.file == file && order::has_place(a.op)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use iowhy_core::layer::Layer;
-    use iowhy_core::replay::PlanFile;
     use iowhy_diagnose::findings::synthetic::Run;
 
     use super::*;
@@ -161,15 +174,19 @@ mod tests {
 
     #[test]
     fn a_window_in_a_small_scratch_file_is_as_dense_as_in_the_users() {
-        let file = |role| PlanFile { size_bytes: 1 << 24, ..PlanFile::new("/d", role) };
-        let write = |place| Action::one(Op::Write, 0, place, 4096, 0.0);
-        let part = |role, place| {
-            let plan = Plan { files: vec![file(role)], threads: vec![vec![write(place)]], ..Plan::default() };
-            part_with_room(&plan)
+        let part = |role, state, span: u64, calls: u32| {
+            let file = PlanFile { size_bytes: 1 << 24, state, ..PlanFile::new("/d", role) };
+            let write = |place, count| Action { count, ..Action::one(Op::Write, 0, place, 4096, 0.0) };
+            // Far into the file: the lowest place does not count.
+            let thread = vec![write(1 << 30, calls - 1), write((1 << 30) + span - 4096, 1)];
+            part_with_room(&Plan { files: vec![file], threads: vec![thread], ..Plan::default() })
         };
-        assert_eq!(part(Role::ScratchFull, (1 << 26) - 4096), 0.25);
-        assert_eq!(part(Role::ScratchFull, (1 << 24) - 4096), 1.0);
-        assert_eq!(part(Role::ScratchEmpty, 1 << 30), 1.0, "nothing is in it");
+        assert_eq!(part(Role::ScratchFull, State::Cold, 1 << 26, 4096), 0.25);
+        assert_eq!(part(Role::ScratchFull, State::Cold, 1 << 24, 4096), 1.0);
+        assert_eq!(part(Role::ScratchFull, State::Cold, 1 << 40, 4096), SPARSE, "410 of 4,096 places");
+        assert_eq!(part(Role::ScratchFull, State::Cold, 1 << 40, 400), 1.0);
+        assert_eq!(part(Role::ScratchFull, State::Warm, 1 << 26, 4096), 1.0, "nothing is read");
+        assert_eq!(part(Role::ScratchEmpty, State::Cold, 1 << 30, 4096), 1.0, "nothing is in it");
     }
 
     #[test]

@@ -101,19 +101,24 @@ impl Builder<'_> {
             all.filter(|step| step.file.is_some_and(of))
         };
         let mut opened = steps().filter(|s| s.kind == StepKind::Open).map(|s| s.argument).peekable();
-        let from_its_start = opened.peek().is_some()
+        // Which file a program truncates is not recorded.
+        let truncates = self.facts.counted_calls(&["ftruncate", "truncate"]).is_some_and(|calls| calls > 0.0);
+        let from_its_start = !truncates
+            && opened.peek().is_some()
             && opened.all(|flags| flags & (O_TRUNC | O_APPEND) == 0)
             && steps().any(|s| s.kind == StepKind::Write && s.place == Some(0));
         from_its_start || self.writes_wait_for_reads()
     }
 
-    /// Whether much of the time of writes is waiting for reads of the device.
+    /// Whether writes wait for reads of the device that are more than the file system's own maps, which are read to find room.
     fn writes_wait_for_reads(&self) -> bool {
         let writes = |e: &Entry| e.class.operation == Operation::Write;
         let all_ns = self.facts.account.sum(writes).wall_ns;
         let reads_ns =
             self.facts.account.sum(|e| writes(e) && e.class.wait == Some(Wait::DeviceRead)).wall_ns;
-        reads_ns > LITTLE * all_ns
+        let io = &self.facts.profile.io;
+        let fetched = io.device_read_bytes.unwrap_or(0) as f64;
+        reads_ns > LITTLE * all_ns && fetched > LITTLE * io.written_bytes.unwrap_or(0) as f64
     }
 
     /// Whether a file was not cached at first, and its bytes came from the device.
