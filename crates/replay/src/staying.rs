@@ -21,15 +21,21 @@ pub(crate) struct Runs<'a> {
 /// By what factor these calls are faster, at least 1: the median of buffered writes, else of reads of cached files, where all calls of the
 /// kind are such, and as many and as large before and after.
 pub(crate) fn faster(before: Runs<'_>, after: Runs<'_>) -> f64 {
-    let kinds: [(fn(Op) -> bool, fn(&Parts) -> f64); 2] =
-        [(is_write, |parts| parts.writes_ns), (is_read, |parts| parts.reads_ns)];
-    let of_kind = |(is, time): (fn(Op) -> bool, fn(&Parts) -> f64)| {
-        (before.moved(is)? == after.moved(is)?)
-            .then(|| Some(before.median(time)? / after.median(time)?))
-            .flatten()
-            .filter(|factor| factor.is_finite())
+    let writes = Kind { is: is_write, time: |parts| parts.writes_ns };
+    let reads = Kind { is: is_read, time: |parts| parts.reads_ns };
+    let of_kind = |kind: Kind| {
+        let same = before.moved(kind)? == after.moved(kind)?;
+        let factor = before.median(kind)? / after.median(kind)?;
+        (same && factor.is_finite()).then_some(factor)
     };
-    kinds.into_iter().find_map(of_kind).unwrap_or(1.0).max(1.0)
+    of_kind(writes).or_else(|| of_kind(reads)).unwrap_or(1.0).max(1.0)
+}
+
+/// A kind of calls with its part of the time.
+#[derive(Clone, Copy)]
+struct Kind {
+    is: fn(Op) -> bool,
+    time: fn(&Parts) -> f64,
 }
 
 fn is_write(op: Op) -> bool {
@@ -42,8 +48,8 @@ fn is_read(op: Op) -> bool {
 
 impl Runs<'_> {
     /// Calls and bytes of a kind; `None` where there are none, or one may wait for a device.
-    fn moved(&self, is: fn(Op) -> bool) -> Option<(u64, u64)> {
-        let of_kind = || self.plan.actions().filter(|a| is(a.op));
+    fn moved(&self, kind: Kind) -> Option<(u64, u64)> {
+        let of_kind = || self.plan.actions().filter(|a| (kind.is)(a.op));
         let cached = |file: &PlanFile| {
             !file.direct && !file.durable && (file.state == State::Warm || file.role == Role::ScratchEmpty)
         };
@@ -51,11 +57,11 @@ impl Runs<'_> {
         let runs = self.work * f64::from(self.plan.passes.max(1));
         let calls: u64 = of_kind().map(|a| u64::from(a.count)).sum();
         let scaled = |n: u64| (n as f64 * runs).round() as u64;
-        (calls > 0 && all_cached).then(|| (scaled(calls), scaled(self.plan.bytes(is))))
+        (calls > 0 && all_cached).then(|| (scaled(calls), scaled(self.plan.bytes(kind.is))))
     }
 
-    fn median(&self, time: fn(&Parts) -> f64) -> Option<f64> {
-        let times: Vec<f64> = self.parts.iter().map(|parts| time(parts) * self.work).collect();
+    fn median(&self, kind: Kind) -> Option<f64> {
+        let times: Vec<f64> = self.parts.iter().map(|parts| (kind.time)(parts) * self.work).collect();
         stats::median(&times).filter(|ns| *ns > 0.0)
     }
 }
