@@ -8,8 +8,6 @@ use std::collections::HashSet;
 use iowhy_core::replay::{Action, Op, Plan};
 use iowhy_diagnose::findings::Facts;
 
-const PAGE: u64 = 4096;
-
 /// The plan with its pages touched before, and the share of the time that is that of the plan as it is, in this run. `None`: it touches no
 /// mapping, or how often the run read each byte is not known.
 pub(super) fn apart(facts: &Facts<'_>, plan: &Plan) -> Option<(Plan, f64)> {
@@ -33,6 +31,7 @@ fn touches(action: &Action) -> bool {
 fn first_part(plan: &Plan) -> Option<f64> {
     let mut pages = HashSet::new();
     let mut bytes = 0u64;
+    let page_bytes = rustix::param::page_size() as u64;
     let passes = u64::from(plan.passes.max(1));
     for action in plan.actions().filter(|a| touches(a)) {
         let file = plan.files.get(action.file as usize)?;
@@ -43,10 +42,10 @@ fn first_part(plan: &Plan) -> Option<f64> {
             let from = action.at(i).saturating_add(pass.saturating_mul(file.shift_bytes));
             let from = from % file.size_bytes.max(1);
             let until = from.saturating_add(action.bytes).min(file.size_bytes);
-            pages.extend((from / PAGE..until.div_ceil(PAGE)).map(|page| (action.file, page)));
+            pages.extend((from / page_bytes..until.div_ceil(page_bytes)).map(|page| (action.file, page)));
         }
     }
-    (bytes > 0).then(|| ((pages.len() as u64 * PAGE) as f64 / bytes as f64).min(1.0))
+    (bytes > 0).then(|| ((pages.len() as u64 * page_bytes) as f64 / bytes as f64).min(1.0))
 }
 
 #[cfg(test)]
