@@ -166,7 +166,7 @@ pub enum Op {
         /// Whether metadata is written too.
         metadata: bool,
     },
-    /// fsync of the directory in which [`Op::RecreateFile`] makes the file.
+    /// fsync of the directory in which [`Op::MakeFile`] makes the file.
     SyncDirectory,
     /// posix_fadvise(POSIX_FADV_DONTNEED) of a range.
     FadviseDontNeed,
@@ -176,9 +176,12 @@ pub enum Op {
     SyncFileRange,
     /// Empties a written scratch file, so that nothing in it stays dirty. Its time does not count.
     Truncate,
-    /// Makes a scratch file anew under a name and removes the one before, as programs do with journals. Only for
-    /// [`Role::ScratchEmpty`]; later calls on the file go to the new one.
-    RecreateFile,
+    /// Makes a scratch file under a name. Only for [`Role::ScratchEmpty`]; later calls on the file go to the new one.
+    MakeFile {
+        /// Whether the one before stays until the end of the run, as files do that are renamed into place; else it is removed
+        /// first, as journals are.
+        stays: bool,
+    },
     /// mmap of the range, read of one byte per page, munmap.
     MapReadUnmap {
         /// MAP_POPULATE.
@@ -202,6 +205,11 @@ impl Op {
     /// Whether it makes something durable that was written before.
     pub fn is_sync(self) -> bool {
         matches!(self, Op::Fsync { .. } | Op::SyncDirectory)
+    }
+
+    /// Whether it makes a file under a name.
+    pub fn makes_file(self) -> bool {
+        matches!(self, Op::MakeFile { .. })
     }
 }
 

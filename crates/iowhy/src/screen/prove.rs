@@ -151,7 +151,7 @@ fn measured(gain: &Estimate) -> String {
 fn modelled(name: &str, gain: &Estimate) -> String {
     let gain =
         Gain { predicted: gain.value, low: gain.low, high: gain.high, open_above: gain.high >= Gain::MAX };
-    format!("{name}: with the program's own code around removed calls, modelled: {}", predicted(gain))
+    format!("{name}: with all that the repair may leave out, own code too, modelled: {}", predicted(gain))
 }
 
 fn verdict(word: Verdict) -> Cell {
@@ -238,7 +238,7 @@ mod tests {
         let text = anstream::adapter::strip_str(&screen("prog", &proof, 100)).to_string();
         assert!(text.contains("also tried: by the megabyte: 9.0x [8.0, 10], n = 9, proven"), "{text}");
         assert!(text.contains("all together    -                9.0x [8.0, 10], n = 9   proven"), "{text}");
-        assert!(text.contains("around removed calls, modelled: 9.0x [8.0, 10]"), "{text}");
+        assert!(text.contains("own code too, modelled: 9.0x [8.0, 10]"), "{text}");
         assert!(text.contains("all together: small-requests, sync-per-write"), "{text}");
     }
 

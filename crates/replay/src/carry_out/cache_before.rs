@@ -33,7 +33,7 @@ impl CacheBefore {
         let mut dropped = 0;
         let page = rustix::param::page_size() as u64;
         for planned in plan.files.iter().filter(|f| f.role == Role::User && f.size_bytes > 0 && !f.direct) {
-            let file = files::open(planned, false).map_err(|problem| problem.message)?;
+            let file = files::open(planned, 0).map_err(|problem| problem.message)?;
             let seen = residency::look(file.plain(), 0, planned.size_bytes)
                 .map_err(|why| format!("the page cache of `{}` is not visible: {why}", planned.path))?;
             let missing = (seen.pages - seen.resident) * page;

@@ -1,8 +1,9 @@
 //! Files of a replay: opened or made, checked, and put into their page-cache state before each run.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::FileIdentity;
@@ -27,19 +28,22 @@ pub(super) struct ReplayFile {
     pub(super) fd: OwnedFd,
     /// Through the page cache, to set its state.
     plain: OwnedFd,
-    recreated: Option<RecreatedFile>,
+    made: Option<MadeFiles>,
 }
 
-/// A scratch file that is made again under a name: the only file of a tree, which is removed with it.
+/// Scratch files that a run makes under names: the only ones of a tree, which is removed with them.
 #[derive(Debug)]
-struct RecreatedFile {
+struct MadeFiles {
     tree: Tree,
-    name: CString,
+    /// One for each that is there at the end of a run.
+    names: Vec<CString>,
+    /// How many of the names a run has taken.
+    taken: AtomicUsize,
     flags: OFlags,
 }
 
-/// Opens a user file or makes a scratch file. `recreated`: the plan calls [`ReplayFile::recreate`].
-pub(super) fn open(planned: &PlanFile, recreated: bool) -> Result<ReplayFile, Problem> {
+/// Opens a user file or makes a scratch file. `made`: how many files of [`ReplayFile::make`] are there at the end of a run.
+pub(super) fn open(planned: &PlanFile, made: u64) -> Result<ReplayFile, Problem> {
     let path = Path::new(&planned.path);
     let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY;
     if planned.direct {
@@ -71,7 +75,7 @@ pub(super) fn open(planned: &PlanFile, recreated: bool) -> Result<ReplayFile, Pr
                 true => quietly(flags | OFlags::RDONLY).map_err(failed)?.into(),
                 false => rustix::io::fcntl_dupfd_cloexec(&plain, 0).map_err(cannot)?,
             };
-            ReplayFile { fd, plain, recreated: None }
+            ReplayFile { fd, plain, made: None }
         }
         Role::Sink => {
             let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(cannot)?;
@@ -82,7 +86,7 @@ pub(super) fn open(planned: &PlanFile, recreated: bool) -> Result<ReplayFile, Pr
                 return Err(Problem::failed(format!("`{}` is no device that discards data", planned.path)));
             }
             let plain = rustix::io::fcntl_dupfd_cloexec(&fd, 0).map_err(cannot)?;
-            ReplayFile { fd, plain, recreated: None }
+            ReplayFile { fd, plain, made: None }
         }
         Role::ScratchEmpty | Role::ScratchFull => {
             let dir = directory_of(path);
@@ -90,11 +94,11 @@ pub(super) fn open(planned: &PlanFile, recreated: bool) -> Result<ReplayFile, Pr
             let plain = scratch_in(dir, if full { planned.size_bytes } else { 0 })
                 .map_err(|problem| with_directory_hint(problem, dir))?;
             let fd = reopen(plain.as_fd(), OFlags::RDWR | flags).map_err(cannot)?;
-            ReplayFile { fd, plain, recreated: None }
+            ReplayFile { fd, plain, made: None }
         }
     };
-    if recreated && planned.role == Role::ScratchEmpty {
-        opened.recreated = Some(RecreatedFile::new(path, flags)?);
+    if made > 0 && planned.role == Role::ScratchEmpty {
+        opened.made = Some(MadeFiles::new(path, flags, made)?);
     }
     opened.check_unchanged(planned)?;
     if planned.role != Role::Sink && !planned.direct {
@@ -128,27 +132,42 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-impl RecreatedFile {
-    fn new(path: &Path, flags: OFlags) -> Result<RecreatedFile, Problem> {
+impl MadeFiles {
+    fn new(path: &Path, flags: OFlags, files: u64) -> Result<MadeFiles, Problem> {
         let tree =
-            Tree::lay_out(directory_of(path), None, Shape { files: 1, directories: 1, sizes: Vec::new() })?;
-        let (_, name) = tree.spot(0)?;
-        Ok(RecreatedFile { tree, name, flags: flags | OFlags::RDWR })
+            Tree::lay_out(directory_of(path), None, Shape { files, directories: 1, sizes: Vec::new() })?;
+        let names = (0..files).map(|file| Ok(tree.spot(file)?.1)).collect::<Result<_, Problem>>()?;
+        Ok(MadeFiles { tree, names, taken: AtomicUsize::new(0), flags: flags | OFlags::RDWR })
     }
 
     fn dir(&self) -> Result<&Dir, Errno> {
         self.tree.folder_of(0).map_err(|_| Errno::BADF)
     }
 
-    fn remove(&self) -> Result<(), Errno> {
-        match self.dir()?.remove_file(&self.name) {
+    fn remove(&self, name: &CStr) -> Result<(), Errno> {
+        match self.dir()?.remove_file(name) {
             Err(Errno::NOENT) => Ok(()),
             other => other,
         }
     }
 
-    fn make(&self) -> Result<OwnedFd, Errno> {
-        self.dir()?.create_new(&self.name, self.flags, Mode::RUSR | Mode::WUSR)
+    /// Makes the next one. `stays`: under the next name; else again under the first.
+    fn make(&self, stays: bool) -> Result<OwnedFd, Errno> {
+        let number = if stays { self.taken.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        let name = self.names.get(number).ok_or(Errno::INVAL)?;
+        if !stays {
+            self.taken.store(1, Ordering::Relaxed);
+            self.remove(name)?;
+        }
+        self.dir()?.create_new(name, self.flags, Mode::RUSR | Mode::WUSR)
+    }
+
+    /// Removes those of a run.
+    fn remove_all(&self) {
+        let taken = self.taken.swap(0, Ordering::Relaxed);
+        for name in self.names.iter().take(taken) {
+            let _ = self.remove(name);
+        }
     }
 }
 
@@ -216,17 +235,18 @@ impl ReplayFile {
         if planned.role == Role::ScratchEmpty {
             let _ = rustix::fs::ftruncate(&self.plain, 0);
         }
-        if let Some(recreated) = &self.recreated {
-            let _ = recreated.remove();
+        if let Some(made) = &self.made {
+            made.remove_all();
             let _ = rustix::fs::ftruncate(&self.fd, 0);
         }
     }
 
-    /// Removes the last file and makes a new one under its name and descriptor.
-    pub(super) fn recreate(&self) -> Result<usize, Errno> {
-        let Some(recreated) = &self.recreated else { return Err(Errno::INVAL) };
-        recreated.remove()?;
-        let new = recreated.make()?;
+    /// Makes a new file under its descriptor, `stays` says what becomes of the one before: see [`Op::MakeFile`].
+    ///
+    /// [`Op::MakeFile`]: iowhy_core::replay::Op::MakeFile
+    pub(super) fn make(&self, stays: bool) -> Result<usize, Errno> {
+        let Some(made) = &self.made else { return Err(Errno::INVAL) };
+        let new = made.make(stays)?;
         // SAFETY: both descriptors are open and owned here; the target keeps its number and its owner.
         let done = unsafe { libc::dup3(new.as_raw_fd(), self.fd.as_raw_fd(), libc::O_CLOEXEC) };
         if done < 0 {
@@ -237,8 +257,8 @@ impl ReplayFile {
 
     /// Makes the name of the last file durable.
     pub(super) fn sync_directory(&self) -> Result<usize, Errno> {
-        let Some(recreated) = &self.recreated else { return Err(Errno::INVAL) };
-        recreated.dir()?.sync().map(|()| 0)
+        let Some(made) = &self.made else { return Err(Errno::INVAL) };
+        made.dir()?.sync().map(|()| 0)
     }
 
     /// Sets the page-cache state at the start of a run.

@@ -68,8 +68,12 @@ impl LocalReplay {
             )));
         }
         host_memory::check_requests_fit(&plan)?;
-        let recreated = |at: usize| plan.any(|a| a.op == Op::RecreateFile && a.file as usize == at);
-        let open = |(at, file)| files::open(file, recreated(at));
+        let made = |at: usize| {
+            let on_file = || plan.actions().filter(|a| a.op.makes_file() && a.file as usize == at);
+            let stay = on_file().filter(|a| a.op == Op::MakeFile { stays: true }).map(|a| u64::from(a.count));
+            (stay.sum::<u64>() * u64::from(plan.passes.max(1))).max(u64::from(on_file().next().is_some()))
+        };
+        let open = |(at, file)| files::open(file, made(at));
         let files = plan.files.iter().enumerate().map(open).collect::<Result<_, _>>()?;
         let trees = plan.tree.as_ref().map(ScratchTrees::new).transpose()?;
         let cold_memory = host_memory::cold_memory(&plan);

@@ -290,7 +290,7 @@ impl<'a> ReplayThread<'a> {
             Op::FadviseDontNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::DontNeed),
             Op::FadviseWillNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::WillNeed),
             Op::SyncFileRange => begin_write_back(fd, offset, bytes),
-            Op::RecreateFile => opened.recreate(),
+            Op::MakeFile { stays } => opened.make(stays),
             Op::MapReadUnmap { populate } => self.map_read_unmap(fd, offset, bytes, populate, file.advice),
             Op::TouchPages | Op::TouchLines => return self.read_mapping(action, fd, offset, bytes),
             // Handled above.
@@ -338,7 +338,7 @@ impl<'a> ReplayThread<'a> {
     fn failed(&self, action: &Action, offset: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
         let (doing, which) = match action.op {
-            Op::Write | Op::Fsync { .. } | Op::SyncDirectory | Op::SyncFileRange | Op::RecreateFile => {
+            Op::Write | Op::Fsync { .. } | Op::SyncDirectory | Op::SyncFileRange | Op::MakeFile { .. } => {
                 ("writing", "the scratch file beside ")
             }
             Op::MapReadUnmap { .. } | Op::TouchPages | Op::TouchLines => ("mapping", ""),

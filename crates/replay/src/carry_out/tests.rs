@@ -62,7 +62,7 @@ fn what_has_become_a_pipe_is_not_opened() {
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     // Opening it would wait for a writer.
     let file = PlanFile::new(path.display().to_string(), Role::User);
-    assert!(files::open(&file, false).is_err());
+    assert!(files::open(&file, 0).is_err());
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_journal_is_recreated_in_a_scratch_directory_that_goes_with_the_replay() {
     let target = dir.path().join("base");
     std::fs::write(&target, b"the user's").unwrap();
     let journal = PlanFile::new(target.display().to_string(), Role::ScratchEmpty);
-    let renew = Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
+    let renew = Action::one(Op::MakeFile { stays: false }, 0, 0, 0, 0.0);
     let write = |place| Action { op: Op::Write, ..reads(place, 4096, 1, 0) };
     let sync = Action::one(Op::Fsync { metadata: true }, 0, 0, 0, 0.0);
     // Each is empty when it is made: what is read behind the first block is not there.
@@ -191,15 +191,43 @@ fn a_journal_is_recreated_in_a_scratch_directory_that_goes_with_the_replay() {
 }
 
 #[test]
+fn files_that_stay_are_there_until_the_run_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let beside = PlanFile::new(dir.path().join("known").display().to_string(), Role::ScratchEmpty);
+    let make = Action { count: 2, ..Action::one(Op::MakeFile { stays: true }, 0, 0, 0, 0.0) };
+    let write = Action { op: Op::Write, ..reads(0, 4096, 1, 0) };
+    let plan = Plan { passes: 3, ..plan(vec![beside], vec![vec![make, write]]) };
+    let replay = LocalReplay::prepare(plan).unwrap();
+    let folder = || std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path()).find(|p| p.is_dir());
+    let root = folder().unwrap();
+    let inside = || {
+        let below = std::fs::read_dir(&root).unwrap().flatten().find(|e| e.path().is_dir()).unwrap();
+        std::fs::read_dir(below.path()).unwrap().count()
+    };
+    for _ in 0..2 {
+        let round = replay.run().unwrap();
+        assert_eq!((round.calls, round.bytes, inside()), (3 * 3, 3 * 4096, 0));
+    }
+    // As in the midst of a run: as many as it makes, and not one more.
+    for made in 1..=6 {
+        replay.files[0].make(true).unwrap();
+        assert_eq!(inside(), made);
+    }
+    assert!(replay.files[0].make(true).is_err());
+    drop(replay);
+    assert!(folder().is_none(), "it goes with its files");
+}
+
+#[test]
 fn the_journal_of_a_killed_replay_is_recognised_as_scratch() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("base");
     std::fs::write(&target, b"the user's").unwrap();
     let journal = PlanFile::new(target.display().to_string(), Role::ScratchEmpty);
-    let renew = Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
+    let renew = Action::one(Op::MakeFile { stays: false }, 0, 0, 0, 0.0);
     let replay = LocalReplay::prepare(plan(vec![journal], vec![vec![renew]])).unwrap();
     // As in the midst of a run.
-    replay.files[0].recreate().unwrap();
+    replay.files[0].make(false).unwrap();
     let ours =
         std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path()).find(|p| p.is_dir()).unwrap();
     // As `iowhy tree --remove` does, and the next start after a kill.

@@ -1,6 +1,7 @@
 //! The baseline from the record of every call: the same calls in the same order, with their sizes, offsets and think times.
 //! Invariant: each step of the record's part that is on a file of the plan is in the plan once, with all its calls.
 
+mod moments;
 mod roles;
 
 use std::collections::{HashMap, HashSet};
@@ -13,7 +14,7 @@ use iowhy_core::units::{count, time};
 use super::baseline::{Baseline, Recording};
 use super::duration::{Bounds, recording_share, wall_ns};
 use super::not_replayed::NOT_REPLAYED;
-use super::open_flags::{O_CREAT, O_DIRECT, O_DSYNC};
+use super::open_flags::{O_DIRECT, O_DSYNC};
 use super::source::Source;
 use crate::parts::Parts;
 use iowhy_diagnose::classify::Operation;
@@ -104,6 +105,8 @@ struct Builder<'a> {
     left_out_ns: u64,
     /// The part of it on files that were opened: no pipes and sockets.
     left_out_of_files_ns: u64,
+    /// Whether files that are made for a moment stay to the end.
+    made_files_stay: bool,
     /// By how much tracing lengthens a call, and the time before it.
     in_call_ns: f64,
     before_call_ns: f64,
@@ -149,20 +152,23 @@ impl<'a> Builder<'a> {
             recorded_calls: Parts::default(),
             left_out_ns: 0,
             left_out_of_files_ns: 0,
+            made_files_stay: moments::made_files_stay(facts),
             in_call_ns,
             before_call_ns: (each_ns - in_call_ns).max(0.0),
             bounds,
         }
     }
 
-    /// Takes steps, as far as a replay may write. Returns those.
+    /// Takes steps, as far as a replay may write and make files that stay. Returns those.
     fn part<'s>(&mut self, steps: &'s [Step]) -> &'s [Step] {
-        let mut written = 0u64;
+        let (mut written, mut made) = (0u64, 0u64);
         for (at, step) in steps.iter().enumerate() {
             if step.kind == StepKind::Write && !self.is_sink(step) {
                 written = written.saturating_add(step.bytes.saturating_mul(u64::from(step.count)));
             }
-            if written > self.bounds.written_bytes && at > 0 {
+            let makes = self.made_files_stay && step.kind == StepKind::Open;
+            made += u64::from(makes && self.is_made_for_a_moment(step.file));
+            if (written > self.bounds.written_bytes || made > self.bounds.made_files) && at > 0 {
                 return &steps[..at];
             }
             self.at = at;
@@ -187,7 +193,10 @@ impl<'a> Builder<'a> {
                 if self.is_made_for_a_moment(step.file)
                     && let Some(file) = self.file_of(step)
                 {
-                    self.push(step, Action::one(Op::RecreateFile, file, 0, 0, 0.0));
+                    self.push(
+                        step,
+                        Action::one(Op::MakeFile { stays: self.made_files_stay }, file, 0, 0, 0.0),
+                    );
                     self.ends[file as usize] = 0;
                 }
                 return;
@@ -275,36 +284,8 @@ impl<'a> Builder<'a> {
         times.clone().fold(0.0, f64::max) >= ALONE * times.sum::<f64>()
     }
 
-    /// Whether a file was made when it was opened, written, and is there no more under its name: a journal, most often.
-    fn is_made_for_a_moment(&self, index: Option<u32>) -> bool {
-        let Some(file) = index.and_then(|index| self.files.get(index as usize)) else { return false };
-        let made =
-            index.is_some_and(|index| self.opened.get(&index).is_some_and(|flags| flags & O_CREAT != 0));
-        let storage = matches!(file.kind.as_str(), "unknown" | "regular");
-        made && storage && file.identity.is_none() && self.is_written(index)
-    }
-
     fn is_written(&self, index: Option<u32>) -> bool {
         index.is_some_and(|index| self.written.contains(&index))
-    }
-
-    /// Whose file of a moment a step works on: the thread's own, if it makes any, else that of the first that does.
-    fn moment(&self, file: u32, thread: u32) -> (u32, Option<u32>) {
-        let openers = self.openers.get(&file);
-        let own = openers.is_some_and(|threads| threads.contains(&thread)).then_some(thread);
-        (file, own.or_else(|| openers.and_then(|threads| threads.first().copied())))
-    }
-
-    /// Of the files that were made for a moment so far, one in this directory: the thread's own, or another's.
-    fn moment_in(&self, directory: Option<u32>, thread: Option<u32>) -> Option<u32> {
-        let directory = &self.files.get(directory? as usize)?.path;
-        let in_it = |file: u32| {
-            let path = self.files.get(file as usize).map(|file| without_deleted(&file.path));
-            path.and_then(|path| path.rsplit_once('/')).is_some_and(|(folder, _)| folder == directory)
-        };
-        let inside = self.moments.iter().filter(|((file, _), _)| in_it(*file));
-        let made = inside.filter_map(|((_, of), at)| Some((*of != thread, (*at)?)));
-        made.min().map(|(_, at)| at)
     }
 
     /// The file of the plan that a step works on: of those that are made for a moment, each thread that makes them has its
@@ -598,28 +579,17 @@ impl<'a> Builder<'a> {
         self.known(step).is_some() || of_a_moment()
     }
 
-    /// A file that is made for a moment is made anew in one call of the replay, which removes the one before; the program closes
-    /// and removes it in calls without a step. Their recorded time belongs to it.
-    fn add_ends_of_moments(&mut self) {
-        let made = self.plan.actions().filter(|a| a.op == Op::RecreateFile).count() as f64;
-        let Some(calls) = self.facts.profile.calls.as_ref().filter(|_| made > 0.0) else { return };
-        let all = calls.calls.iter().filter(|c| ["unlink", "unlinkat"].contains(&c.name.as_str()));
-        let (time_ns, all) =
-            all.fold((0.0, 0.0), |(time, all), c| (time + c.time_ns as f64, all + c.calls as f64));
-        if all > 0.0 {
-            self.recorded.metadata_ns += time_ns * (made / all).min(1.0);
-            self.recorded_calls.metadata_ns += made.min(all);
-        }
-    }
-
     /// The operations of the account that the plan carries out.
     fn operations(&self) -> Vec<Operation> {
         let mut operations = vec![Operation::Read, Operation::Write];
         if self.plan.any(|a| a.op.is_sync()) {
             operations.push(Operation::Sync);
         }
-        if self.plan.any(|a| a.op == Op::RecreateFile) {
-            operations.extend([Operation::Open, Operation::Close, Operation::Names]);
+        if self.plan.any(|a| a.op.makes_file()) {
+            operations.extend([Operation::Open, Operation::Close]);
+        }
+        if self.plan.any(|a| a.op == Op::MakeFile { stays: false }) {
+            operations.push(Operation::Names);
         }
         if self.plan.any(|a| matches!(a.op, Op::Seek | Op::FadviseDontNeed)) {
             operations.push(Operation::Descriptor);

@@ -2,7 +2,7 @@
 
 use iowhy_core::finding::FindingId;
 use iowhy_core::layer::Layer;
-use iowhy_core::profile::{FileIdentity, FileUse, PatternFile, Step, StepKind};
+use iowhy_core::profile::{CallCount, CallCounts, FileIdentity, FileUse, PatternFile, Step, StepKind};
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role};
 
 use super::super::recorded::of_record as baseline;
@@ -72,11 +72,11 @@ fn a_journal_that_is_made_for_each_transaction_is_made_again_and_its_names_count
         let found = data_base(pattern_file(path, kind, O_RDWR | O_CREAT, None)).facts(baseline).unwrap();
         let plan = &found.plan;
         assert_eq!(
-            (count(plan, Op::RecreateFile), count(plan, SYNC), count(plan, Op::Write)),
+            (count(plan, Op::MakeFile { stays: false }), count(plan, SYNC), count(plan, Op::Write)),
             (10, 30, 30),
             "{path}"
         );
-        let renewed = plan.actions().find(|a| a.op == Op::RecreateFile).unwrap().file;
+        let renewed = plan.actions().find(|a| a.op == Op::MakeFile { stays: false }).unwrap().file;
         let journal = &plan.files[renewed as usize];
         assert_eq!((journal.role, journal.size_bytes, journal.shift_bytes), (Role::ScratchEmpty, 0, 0));
         assert!(journal.identity.is_none());
@@ -96,14 +96,14 @@ fn a_directory_is_synced_where_a_journal_is_made_in_it() {
     let plan = &found.plan;
     let file_of = |what: Op| plan.actions().find(|a| a.op == what).map(|a| a.file);
     assert_eq!((count(plan, Op::SyncDirectory), count(plan, SYNC)), (10, 20));
-    assert_eq!(file_of(Op::SyncDirectory), file_of(Op::RecreateFile));
+    assert_eq!(file_of(Op::SyncDirectory), file_of(Op::MakeFile { stays: false }));
     assert_eq!(plan.files.len(), 2, "{:?}", plan.files);
     // An open, three writes and three syncs of 10 µs, 100 times.
     assert!((found.program_io_ns - 7e6).abs() < 1.0, "{}", found.program_io_ns);
     let run_facts = RunFacts { sizes: Sizes { batch: 15, ..Sizes::default() }, ..RunFacts::default() };
     let five = repaired(FindingId::SyncPerWrite, plan, &run_facts).unwrap().plan;
     assert_eq!(
-        (count(&five, Op::SyncDirectory), count(&five, SYNC), count(&five, Op::RecreateFile)),
+        (count(&five, Op::SyncDirectory), count(&five, SYNC), count(&five, Op::MakeFile { stays: false })),
         (2, 4, 2)
     );
     // Nothing that a replay makes is in another one.
@@ -124,9 +124,34 @@ fn files_that_are_renamed_are_made_anew_in_their_directory() {
             p.files.push(FileUse { path: "/data/known".into(), device_number: Some(5), ..FileUse::default() })
         })
     };
-    let found =
-        renamed(pattern_file("/data/.f1.x (deleted)", "regular", O_RDWR, None)).facts(baseline).unwrap();
-    assert_eq!(count(&found.plan, Op::RecreateFile), 11);
+    let call =
+        |name: &str, calls| CallCount { name: name.into(), calls, time_ns: 1000, ..CallCount::default() };
+    let with = |calls: Vec<CallCount>| {
+        renamed(pattern_file("/data/.f1.x (deleted)", "regular", O_RDWR, None))
+            .with(|p| p.calls = Some(CallCounts { calls, ..CallCounts::default() }))
+            .facts(baseline)
+            .unwrap()
+    };
+    // A name is taken from each, and it has another: git links, rsync renames. Else they are removed.
+    for (stays, calls) in [
+        (true, vec![call("link", 11), call("unlink", 12)]),
+        (true, vec![call("renameat", 11)]),
+        (false, vec![call("rename", 2), call("unlinkat", 11)]),
+        (false, vec![]),
+    ] {
+        assert_eq!(count(&with(calls).plan, Op::MakeFile { stays }), 11, "{stays}");
+    }
+    let found = with(vec![call("rename", 11)]);
+    // All of them are made where there is one sync for all, and written back while the next is made.
+    let run_facts =
+        RunFacts { sizes: Sizes { batch: Sizes::ALL, ..Sizes::default() }, ..RunFacts::default() };
+    let once = repaired(FindingId::SyncPerWrite, &found.plan, &run_facts).unwrap();
+    let counts = |plan: &Plan| {
+        let made = count(plan, Op::MakeFile { stays: true });
+        (made, count(plan, Op::SyncFileRange), count(plan, SYNC), count(plan, Op::Write))
+    };
+    assert_eq!((counts(&found.plan), counts(&once.plan)), ((11, 0, 30, 30), (11, 20, 3, 30)));
+    assert_eq!(once.at_best.as_ref().map(counts), None, "each file is written once");
     assert!(found.plan.files.iter().all(|file| file.path == "/data/.f1.x"), "{:?}", found.plan.files);
     // Nothing tells where they were: most of the time is in no plan, and there is no verdict on the rest.
     let nowhere = renamed(pattern_file("/etc/passwd", "regular", 0, Some(3))).with(|p| {
@@ -146,7 +171,7 @@ fn a_file_that_stays_or_was_there_is_not_made_anew() {
         pattern_file("?", "unknown", O_RDWR, None),
     ] {
         let found = data_base(journal.clone()).facts(baseline).unwrap();
-        assert_eq!(count(&found.plan, Op::RecreateFile), 0, "{journal:?}");
+        assert_eq!(count(&found.plan, Op::MakeFile { stays: false }), 0, "{journal:?}");
         assert!((found.program_io_ns - 6e6).abs() < 1.0, "no open: {}", found.program_io_ns);
     }
 }
@@ -161,10 +186,13 @@ fn a_batch_of_transactions_has_one_journal() {
     };
     // 30 syncs are 10 transactions: five of them together.
     let five = of(15);
-    assert_eq!((count(&five, Op::RecreateFile), count(&five, SYNC), count(&five, Op::Write)), (2, 6, 30));
+    assert_eq!(
+        (count(&five, Op::MakeFile { stays: false }), count(&five, SYNC), count(&five, Op::Write)),
+        (2, 6, 30)
+    );
     let all = of(Sizes::ALL);
     assert_eq!(
-        (count(&all, Op::RecreateFile), count(&all, SYNC)),
+        (count(&all, Op::MakeFile { stays: false }), count(&all, SYNC)),
         (1, 3),
         "of the journal, of its directory, of the data"
     );
@@ -222,8 +250,9 @@ fn each_thread_has_its_own_journal_and_a_sink_is_none() {
         })
     };
     let plan = run(journal()).facts(baseline).unwrap().plan;
-    assert_eq!((plan.threads.len(), count(&plan, Op::RecreateFile)), (2, 20));
-    let renewed = |at: usize| plan.threads[at].iter().find(|a| a.op == Op::RecreateFile).map(|a| a.file);
+    assert_eq!((plan.threads.len(), count(&plan, Op::MakeFile { stays: false })), (2, 20));
+    let renewed =
+        |at: usize| plan.threads[at].iter().find(|a| a.op == Op::MakeFile { stays: false }).map(|a| a.file);
     assert_ne!(renewed(0), renewed(1));
     for (thread, at) in plan.threads.iter().zip(0..) {
         // What it writes at 512 goes to its own.
@@ -236,13 +265,17 @@ fn each_thread_has_its_own_journal_and_a_sink_is_none() {
         }
     });
     let plan = handed.facts(baseline).unwrap().plan;
-    assert_eq!((plan.threads.len(), count(&plan, Op::RecreateFile), count(&plan, SYNC)), (2, 10, 30));
-    let renewed = plan.threads[0].iter().find(|a| a.op == Op::RecreateFile).map(|a| a.file).unwrap();
+    assert_eq!(
+        (plan.threads.len(), count(&plan, Op::MakeFile { stays: false }), count(&plan, SYNC)),
+        (2, 10, 30)
+    );
+    let renewed =
+        plan.threads[0].iter().find(|a| a.op == Op::MakeFile { stays: false }).map(|a| a.file).unwrap();
     assert!(plan.threads[1].iter().filter(|a| a.file == renewed).count() >= 10, "{plan:?}");
     assert_eq!(plan.files.len(), 3, "the base, one journal, and the directory: {:?}", plan.files);
     // A shell opens it with O_CREAT, too.
     let null = pattern_file("/dev/null", "character-device", O_RDWR | O_CREAT, None);
     let plan = data_base(null).facts(baseline).unwrap().plan;
-    assert_eq!(count(&plan, Op::RecreateFile), 0);
+    assert_eq!(count(&plan, Op::MakeFile { stays: false }), 0);
     assert!(plan.files.iter().any(|f| f.role == Role::Sink), "{:?}", plan.files);
 }

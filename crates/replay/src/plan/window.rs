@@ -105,7 +105,7 @@ fn most_passes(plan: &Plan) -> f64 {
 /// What is appended to a file is appended in each pass.
 fn append_each_pass(plan: &mut Plan) {
     for at in 0..plan.files.len() {
-        let made_anew = plan.any(|a| a.op == Op::RecreateFile && a.file as usize == at);
+        let made_anew = plan.any(|a| a.op.makes_file() && a.file as usize == at);
         if plan.files[at].role == Role::ScratchEmpty && !made_anew {
             plan.files[at].shift_bytes = extent(plan, at as u32);
         }

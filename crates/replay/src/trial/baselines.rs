@@ -2,7 +2,6 @@
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::replay::Op;
 use iowhy_diagnose::findings::Facts;
 
 use super::arms::{AllTimes, ArmId, Arms};
@@ -77,7 +76,7 @@ impl Plans {
 
 /// The plan, if it makes no names: those would be beside the names of the running program.
 fn beside_a_running_program(baseline: Baseline) -> Result<Baseline, String> {
-    if baseline.plan.tree.is_some() || baseline.plan.any(|a| a.op == Op::RecreateFile) {
+    if baseline.plan.tree.is_some() || baseline.plan.any(|a| a.op.makes_file()) {
         return Err("it would make files with names beside those of the running program".to_owned());
     }
     Ok(baseline)

@@ -2,7 +2,7 @@
 
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::{FindingId, Gain};
-use iowhy_core::replay::{Op, Plan};
+use iowhy_core::replay::Plan;
 
 use crate::proof::{FindingProof, Together};
 use crate::verdict::Verdict;
@@ -15,7 +15,7 @@ pub(super) fn with_files(
     calls: &Plan,
 ) -> Option<Together> {
     // Then the calls include opening and removing files, those of the small files too.
-    if calls.any(|a| a.op == Op::RecreateFile) {
+    if calls.any(|a| a.op.makes_file()) {
         return of_calls;
     }
     let proven = |f: &&FindingProof| f.verdict == Verdict::Proven;
@@ -110,7 +110,8 @@ mod tests {
         let most = with_files(None, &[files.clone(), much], &calls).unwrap().measured.unwrap();
         assert_eq!((most.value, most.high), (Gain::MAX, Gain::MAX));
         // Opening and removing files is in both.
-        let renew = iowhy_core::replay::Action::one(Op::RecreateFile, 0, 0, 0, 0.0);
+        let renew =
+            iowhy_core::replay::Action::one(iowhy_core::replay::Op::MakeFile { stays: false }, 0, 0, 0, 0.0);
         let journals = Plan { threads: vec![vec![renew]], ..Plan::default() };
         assert_eq!(with_files(None, &[files.clone(), seek.clone()], &journals), None);
         let less = proved(FindingId::DeviceSaturated, 2.0, Verdict::Proven, false);

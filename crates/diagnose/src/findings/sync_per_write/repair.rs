@@ -1,7 +1,8 @@
 //! `sync-per-write`: a batch of records is made durable by one fdatasync (group commit). All bytes are written in the same
 //! order; each record is durable when its batch is, and of each file that was made durable there is one fdatasync. What is
 //! written to a journal stays as it was, at the same places of the one journal of a batch: how much of it a larger
-//! transaction needs, nobody saw. At best it reads and writes each place once.
+//! transaction needs, nobody saw. At best it reads and writes each place once. Files that stay are all made; the write-back of each
+//! begins where it was made durable, and the fdatasync of the last one waits for all of them.
 
 use std::collections::HashSet;
 
@@ -19,6 +20,8 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
     let sizes = &run_facts.sizes;
     let durable = |file: u32| plan.files.get(file as usize).is_some_and(|f| f.durable);
     let syncs = |a: &Action| a.op.is_sync() || (a.op == Op::Write && durable(a.file));
+    let stay: HashSet<u32> =
+        plan.actions().filter(|a| a.op == Op::MakeFile { stays: true }).map(|a| a.file).collect();
     if !plan.any(syncs) {
         return Err("no sync is in the traced part of the run".to_owned());
     }
@@ -40,8 +43,9 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
         actions.clear();
         for action in each(of) {
             // A batch has one journal.
-            let again = action.op == Op::RecreateFile && renewed.contains(&action.file);
-            if action.op == Op::RecreateFile {
+            let journal = action.op == Op::MakeFile { stays: false };
+            let again = journal && renewed.contains(&action.file);
+            if journal {
                 renewed.push(action.file);
             }
             if !again && !action.op.is_sync() {
@@ -55,6 +59,11 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
                     Op::SyncDirectory => action.op,
                     _ => Op::Fsync { metadata: false },
                 };
+                if sync != Op::SyncDirectory && stay.contains(&action.file) {
+                    let whole =
+                        Action::one(Op::SyncFileRange, action.file, 0, 0, std::mem::take(&mut owed_ns));
+                    actions.push(whole);
+                }
                 owing.retain(|owed| *owed != (sync, action.file));
                 owing.push((sync, action.file));
                 of_several |= owing.len() > 1;
@@ -84,10 +93,12 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
     Ok(Repaired { at_best: Some(once), ..Repaired::new(repaired, how) })
 }
 
-/// Of the calls between two syncs, the last write of each place and the first read of it.
+/// Of the calls between two syncs, the last write of each place and the first read of it. What goes to the next file is at
+/// another place.
 fn each_place_once(actions: &[Action]) -> Vec<Action> {
     let mut kept = Vec::with_capacity(actions.len());
-    for batch in actions.chunk_by(|a, b| !a.op.is_sync() || b.op.is_sync()) {
+    let ends_batch = |a: &Action| a.op.is_sync() || a.op == Op::MakeFile { stays: true };
+    for batch in actions.chunk_by(|a, b| !ends_batch(a) || b.op.is_sync()) {
         let place = |a: &Action| (a.file, a.offset, a.bytes);
         let (mut written, mut read) = (HashSet::new(), HashSet::new());
         let last = |a: &Action| a.op != Op::Write || written.insert(place(a));

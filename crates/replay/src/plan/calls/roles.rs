@@ -30,8 +30,8 @@ impl Builder<'_> {
         if self.plan.files[at].role == Role::Sink {
             return Ok(());
         }
-        if self.plan.any(|a| a.file == index && a.op == Op::RecreateFile) {
-            // Each of them begins empty, and goes with the next.
+        if self.plan.any(|a| a.file == index && a.op.makes_file()) {
+            // Each of them begins empty, and later calls go to the next.
             let file = &mut self.plan.files[at];
             (file.role, file.state, file.size_bytes) = (Role::ScratchEmpty, State::Warm, 0);
             return Ok(());
