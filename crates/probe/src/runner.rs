@@ -357,6 +357,8 @@ fn run_thread(
         return Err(Problem::failed("called off"));
     }
     let mut access = opened?;
+    // Who let this thread go may share its CPU, and would take it back in the middle of the slice to go to sleep.
+    std::thread::yield_now();
     let span = counters::UsageSpan::begin(&clock);
     let start_ns = clock.now_ns();
     work.until(start_ns.saturating_add(bounds.wall.as_nanos().min(u128::from(u64::MAX)) as u64));

@@ -96,10 +96,11 @@ impl UsageSpan {
             }
             last = [last[1], read()];
         }
-        // The last thing that is read is the CPU clock, twice in a row.
+        // The last thing that is read is the CPU clock, three times in a row: the shorter of two readings, because one that an
+        // interrupt hits would be taken from the span.
         let [_, usage] = last;
-        let cpu_ns = clock.thread_cpu_ns();
-        let reading_ns = cpu_ns.saturating_sub(usage.cpu_ns);
+        let (between_ns, cpu_ns) = (clock.thread_cpu_ns(), clock.thread_cpu_ns());
+        let reading_ns = between_ns.saturating_sub(usage.cpu_ns).min(cpu_ns.saturating_sub(between_ns));
         UsageSpan { before: ThreadUsage { cpu_ns, ..usage }, reading_ns, queue }
     }
 
