@@ -183,7 +183,8 @@ pub struct FileUse {
     /// a terminal, a pipe. It says nothing about where the program's own files are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherited: bool,
-    /// `st_dev` of the file: which file system it is on. Absent where it could not be asked, and in earlier records.
+    /// `st_dev` of the file, or of its directory where the file is gone: which file system it is on. Absent where it could not be
+    /// asked, and in earlier records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_number: Option<u64>,
     /// Calls of fsync and fdatasync.

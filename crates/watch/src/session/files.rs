@@ -309,7 +309,13 @@ fn complete(
         file.recently_evicted_pages = Some(seen.recently_evicted);
     }
     let size = now.as_ref().and_then(|f| f.size_bytes);
-    let Some(facts) = then.or(now) else { return };
+    // A file that lost its name before anybody looked was on the file system of its directory.
+    let beside = || {
+        let folder = path.parent().filter(|_| file.kind == "regular" && path.is_absolute())?;
+        let folder = facts_of_path(folder, mounts, tree).filter(|folder| folder.kind == "directory")?;
+        Some(FileFacts { kind: "regular", size_bytes: None, ..folder })
+    };
+    let Some(facts) = then.or(now).or_else(beside) else { return };
     if file.kind.is_empty() || file.kind == "unknown" {
         file.kind = facts.kind.to_owned();
     }
@@ -402,6 +408,28 @@ mod tests {
         let names: Vec<&FileUse> = seen.iter().filter(|file| file.path.contains("gone")).collect();
         assert_eq!((names.len(), names[0].opens), (1, 1), "{names:?}");
         assert!(names[0].device_number.is_some());
+    }
+
+    #[test]
+    fn a_file_that_was_never_met_is_on_the_file_system_of_its_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let counted = |name: &str, kind: &str| FileUse {
+            path: dir.path().join(name).display().to_string(),
+            kind: kind.to_owned(),
+            ..FileUse::default()
+        };
+        std::fs::write(dir.path().join("known"), "a").unwrap();
+        let of = [
+            counted("known", "regular"),
+            counted("gone", "regular"),
+            counted("gone-socket", "socket"),
+            counted("no-folder/gone", "regular"),
+        ];
+        let (seen, _) = Files::new().finish(of.to_vec(), &[], &mut Reader::new());
+        let [known, gone, socket, folder] = &seen[..4] else { panic!("{seen:?}") };
+        assert!(known.device_number.is_some() && gone.device_number == known.device_number);
+        assert_eq!((gone.size_bytes, &gone.device), (None, &known.device));
+        assert_eq!((socket.device_number, folder.device_number), (None, None), "nobody knows");
     }
 
     #[test]
