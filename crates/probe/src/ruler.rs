@@ -63,6 +63,32 @@ pub fn clock_read_ns() -> f64 {
     })
 }
 
+/// The least time in which this CPU loads one byte of each cache line of a page of 4 KiB, in nanoseconds, where it goes over
+/// a buffer of that size again and again. Takes some milliseconds.
+///
+/// # Errors
+/// Only when memory for the buffer cannot be had.
+pub fn page_load_ns(buffer_bytes: u64) -> Result<f64, Problem> {
+    const PAGE: usize = 4096;
+    const LINE: usize = 64;
+    /// Far more than reading the clock takes.
+    const PAGES: usize = 2048;
+    let bytes = usize::try_from(buffer_bytes).unwrap_or(usize::MAX).clamp(PAGE, COPY_SOURCE_BYTES);
+    let mut buffer = Buffer::new(bytes)?;
+    buffer.fill(1);
+    let clock = Clock::real();
+    let passes = PAGES.div_ceil(bytes / PAGE);
+    let round = || {
+        let start = clock.now_ns();
+        for _ in 0..passes {
+            let lines = std::hint::black_box(buffer.as_slice()).iter().step_by(LINE);
+            std::hint::black_box(lines.fold(0u64, |sum, byte| sum.wrapping_add(u64::from(*byte))));
+        }
+        (clock.now_ns() - start) as f64 / (passes * (bytes / PAGE)) as f64
+    };
+    Ok((0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min))
+}
+
 fn clock_cost(clock: &Clock) -> f64 {
     const READS: u64 = 20_000;
     let start = clock.now_ns();

@@ -9,6 +9,7 @@ mod fidelity;
 pub mod parts;
 pub mod plan;
 pub mod proof;
+mod run_facts;
 mod staying;
 pub mod trial;
 pub mod verdict;

@@ -50,6 +50,9 @@ pub struct RunFacts {
     pub distinct_bytes: f64,
     /// Whether memory could hold all that it wrote, were the limits on dirty data raised.
     pub can_stay_dirty: bool,
+    /// The least time in which this machine loads a byte of each cache line of a page, in nanoseconds; 0 where that was not
+    /// measured.
+    pub page_load_ns: f64,
     /// The sizes that the user chose.
     pub sizes: Sizes,
 }
@@ -63,6 +66,7 @@ impl RunFacts {
             fetched_bytes: profile.io.device_read_bytes.unwrap_or(0) as f64,
             distinct_bytes: bytes.sum::<u64>() as f64,
             can_stay_dirty: can_stay_dirty(profile),
+            page_load_ns: 0.0,
             sizes,
         }
     }

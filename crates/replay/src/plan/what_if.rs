@@ -3,9 +3,10 @@
 
 use iowhy_core::replay::{Action, Op, Plan, Role};
 
+use crate::run_facts;
 use iowhy_core::finding::FindingId;
 use iowhy_diagnose::findings::repaired;
-use iowhy_diagnose::repair::{Repaired, RunFacts, Sizes, hinted_random, with_aligned_buffers};
+use iowhy_diagnose::repair::{Repaired, Sizes, hinted_random, with_aligned_buffers};
 
 /// Offsets and sizes of direct requests are multiples of this on nearly every device.
 const ALIGNMENT: u64 = 4096;
@@ -68,7 +69,7 @@ pub(crate) fn changed(change: Change, plan: &Plan, sizes: &Sizes) -> Result<Repa
     if plan.tree.is_some() {
         return Err("the replay uses substitute files".to_owned());
     }
-    let of = |id| repaired(id, plan, &RunFacts { sizes: *sizes, ..RunFacts::default() });
+    let of = |id| repaired(id, plan, &run_facts::of_machine(plan, *sizes));
     match change {
         Change::Direct => direct(plan),
         Change::Deeper => of(FindingId::QueueDepthOne),

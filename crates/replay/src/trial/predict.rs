@@ -9,7 +9,7 @@ use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::{Finding, FindingId, PredictedChoice, Prediction};
 use iowhy_core::replay::{Action, Op, Plan};
 use iowhy_diagnose::findings::{self, Facts};
-use iowhy_diagnose::repair::{Repaired, RunFacts, Sizes};
+use iowhy_diagnose::repair::{Repaired, Sizes};
 use iowhy_probe::interrupt;
 
 use super::arms::{self, AllTimes, ArmId, ArmTimes, Arms, Effort, Progress};
@@ -20,6 +20,7 @@ use crate::carry_out::{CacheBefore, HelperCommand};
 use crate::fidelity;
 use crate::plan::source::Source;
 use crate::plan::{Bounds, window};
+use crate::run_facts;
 
 /// Findings that are calibrated: those that a screen shows.
 const MAX_FINDINGS: usize = 2;
@@ -159,7 +160,7 @@ fn changes(facts: &Facts<'_>, id: FindingId, plans: &Plans) -> Result<Vec<Change
     let of = |sizes: Sizes, size| {
         let unrolled = turns(id, plan, &sizes);
         let plan = window::unrolled(plan, unrolled).ok_or("the recorded calls are too few to show it")?;
-        let repaired = findings::repaired(id, &plan, &RunFacts::from_profile(facts.profile, &plan, sizes))
+        let repaired = findings::repaired(id, &plan, &run_facts::of_run(facts.profile, &plan, sizes))
             .map_err(|why| format!("no mechanical repair: {why}"))?;
         if repaired.plan == plan {
             return Err("the recorded calls are too few to show it".to_owned());
@@ -172,7 +173,7 @@ fn changes(facts: &Facts<'_>, id: FindingId, plans: &Plans) -> Result<Vec<Change
     if changes.is_empty() {
         changes.push(of(Sizes::USUAL, None)?);
     }
-    let others = findings::others(id, plan, &RunFacts::from_profile(facts.profile, plan, Sizes::USUAL));
+    let others = findings::others(id, plan, &run_facts::of_run(facts.profile, plan, Sizes::USUAL));
     changes.extend(others.into_iter().map(|repaired| Change { repaired, size: None, unrolled: 1 }));
     changes.truncate(MAX_CHANGES);
     Ok(changes)

@@ -2,7 +2,7 @@
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_diagnose::findings::{self, Facts};
-use iowhy_diagnose::repair::{Repaired, RunFacts, Sizes};
+use iowhy_diagnose::repair::{Repaired, Sizes};
 use iowhy_probe::interrupt;
 
 use super::arms::{self, AllTimes, ArmId, Arms, Effort, Progress};
@@ -16,6 +16,7 @@ use crate::plan::source::Source;
 use crate::plan::what_if::{self, Change};
 use crate::plan::{Baseline, Bounds};
 use crate::proof::{FindingProof, Proof, Together, WhatIf};
+use crate::run_facts;
 use crate::verdict::Verdict;
 
 /// Only the most valuable findings are tried.
@@ -106,8 +107,7 @@ impl<'a> Trial<'a> {
             with_arms.push((finding, repairs));
         }
         let plan = &main.baseline.plan;
-        let combined =
-            findings::together(&repairable, plan, &RunFacts::from_profile(facts.profile, plan, sizes));
+        let combined = findings::together(&repairable, plan, &run_facts::of_run(facts.profile, plan, sizes));
         let combined = combined.map(|(ids, repaired)| {
             let arm = arms.add_change("all repairs", repaired.plan.clone(), main.arm);
             (ids, repaired, arm)
@@ -232,7 +232,7 @@ fn with_cache_as_it_is(baseline: Baseline) -> Result<Baseline, String> {
 /// The repairs of a finding, the advised one first.
 fn repairs(facts: &Facts<'_>, id: FindingId, plans: &Plans, sizes: Sizes) -> Result<Vec<Repaired>, String> {
     let plan = &plans.for_finding(id).map_err(Clone::clone)?.plan;
-    let run_facts = RunFacts::from_profile(facts.profile, plan, sizes);
+    let run_facts = run_facts::of_run(facts.profile, plan, sizes);
     let first =
         findings::repaired(id, plan, &run_facts).map_err(|why| format!("no mechanical repair: {why}"))?;
     Ok(std::iter::once(first).chain(findings::others(id, plan, &run_facts)).collect())

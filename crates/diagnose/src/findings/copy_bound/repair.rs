@@ -6,10 +6,8 @@ use iowhy_core::replay::{Op, Plan, Role, State};
 use crate::repair::{Repaired, RunFacts, done, with_aligned_buffers};
 
 const PAGE: f64 = 4096.0;
-/// Loading a byte of each of the 64 lines of a page from the second-level cache takes no less on the CPUs of today.
-const MIN_WHOLE_NS: f64 = 25.0;
 
-pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
+pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let reads = |what: Op| matches!(what, Op::Read { .. });
     let mappable = |index: u32| {
         plan.files
@@ -27,7 +25,7 @@ pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
         return Err("only files that are read from the page cache can be mapped instead".to_owned());
     }
     let own_ns = plan.think_ns() / (bytes / PAGE);
-    let little = own_ns < MIN_WHOLE_NS;
+    let little = own_ns < run_facts.page_load_ns;
     let touching = |op: Op| {
         let mut repaired = plan.clone();
         for action in repaired.threads.iter_mut().flatten().filter(|a| reads(a.op)) {
@@ -37,8 +35,9 @@ pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     };
     if little {
         let how = format!(
-            "used mmap and touched one byte per page: the program's own code takes {own_ns:.1} ns per page, too \
-             little to read more"
+            "used mmap and touched one byte per page: the program's own code takes {own_ns:.1} ns per page, and to load a byte of \
+             each cache line takes {:.1} ns",
+            run_facts.page_load_ns
         );
         return done(touching(Op::TouchPages), how);
     }
