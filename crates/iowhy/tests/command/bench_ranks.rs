@@ -133,7 +133,7 @@ fn ranks_of_open_mpi_measure_together() {
     mpirun.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "4"]);
     mpirun.arg(binary().get_program()).env("OMPI_MCA_rmaps_base_oversubscribe", "1");
     mpirun.args(["bench", "--scale", "1,2,4", "--quiet", "--json", "-"]).args(SHORT).arg(dir.path());
-    let record = finish(&mut mpirun).done().json();
+    let record = finish(&mut mpirun).measured().json();
     assert_eq!((record["started_here"].as_bool(), list(&record, "ranks").len()), (Some(false), 4));
     assert!(record["job"].as_str().unwrap().starts_with("PMIX_NAMESPACE="), "{}", record["job"]);
     assert_eq!(steps(&record).len(), 3);

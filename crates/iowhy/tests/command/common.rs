@@ -47,7 +47,7 @@ pub(crate) fn binary_that_listens() -> Command {
 /// Reasons for exit code 1 that others who use the same machine can cause.
 const BUSY: [&str; 5] = [
     "was not what it claims",
-    "were not what they claim",
+    "not what they claim",
     "cells failed",
     "before every round",
     "cannot be compared",
