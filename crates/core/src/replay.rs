@@ -168,6 +168,11 @@ pub enum Op {
     },
     /// fsync of the directory in which [`Op::MakeFile`] makes the file.
     SyncDirectory,
+    /// fallocate of a range: blocks without data.
+    Allocate {
+        /// FALLOC_FL_KEEP_SIZE.
+        keep_size: bool,
+    },
     /// posix_fadvise(POSIX_FADV_DONTNEED) of a range.
     FadviseDontNeed,
     /// posix_fadvise(POSIX_FADV_WILLNEED) of a range.

@@ -126,6 +126,8 @@ pub enum StepKind {
     Advise,
     /// madvise: `argument` is the advice.
     AdviseMap,
+    /// fallocate of a range: `argument` is the mode.
+    Allocate,
     /// A file was opened (in this stretch; the open itself); `file` is what was opened, `argument` the flags that were asked for, as
     /// in open(2) (0 for openat2).
     Open,

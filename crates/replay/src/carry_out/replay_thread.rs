@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use iowhy_core::problem::Problem;
 use iowhy_core::replay::{Action, Advice, Op, Plan, Role};
 use iowhy_linux::file_size;
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -290,6 +291,7 @@ impl<'a> ReplayThread<'a> {
             Op::FadviseDontNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::DontNeed),
             Op::FadviseWillNeed => advise_range(fd, offset, bytes, rustix::fs::Advice::WillNeed),
             Op::SyncFileRange => begin_write_back(fd, offset, bytes),
+            Op::Allocate { keep_size } => allocate(fd, offset, action.bytes, keep_size),
             Op::MakeFile { stays } => opened.make(stays),
             Op::MapReadUnmap { populate } => self.map_read_unmap(fd, offset, bytes, populate, file.advice),
             Op::TouchPages | Op::TouchLines => return self.read_mapping(action, fd, offset, bytes),
@@ -338,9 +340,12 @@ impl<'a> ReplayThread<'a> {
     fn failed(&self, action: &Action, offset: u64, errno: Errno) -> Problem {
         let path = self.plan.files.get(action.file as usize).map_or("?", |f| f.path.as_str());
         let (doing, which) = match action.op {
-            Op::Write | Op::Fsync { .. } | Op::SyncDirectory | Op::SyncFileRange | Op::MakeFile { .. } => {
-                ("writing", "the scratch file beside ")
-            }
+            Op::Write
+            | Op::Fsync { .. }
+            | Op::SyncDirectory
+            | Op::SyncFileRange
+            | Op::Allocate { .. }
+            | Op::MakeFile { .. } => ("writing", "the scratch file beside "),
             Op::MapReadUnmap { .. } | Op::TouchPages | Op::TouchLines => ("mapping", ""),
             _ => ("reading", ""),
         };
@@ -415,6 +420,15 @@ impl<'a> ReplayThread<'a> {
 
 fn advise_range(fd: &OwnedFd, offset: u64, bytes: usize, advice: rustix::fs::Advice) -> Result<usize, Errno> {
     rustix::fs::fadvise(fd, offset, std::num::NonZeroU64::new(bytes as u64), advice).map(|()| 0)
+}
+
+/// A file system that cannot refuses, as it refuses the program, which goes on.
+fn allocate(fd: &OwnedFd, offset: u64, bytes: u64, keep_size: bool) -> Result<usize, Errno> {
+    let mode = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
+    match rustix::fs::fallocate(fd, mode, offset, bytes) {
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(0),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// A refused hint leaves the mapping as it is.

@@ -27,6 +27,8 @@ const PAGE: u64 = 4096;
 pub(super) const POPULATE: u32 = 0x8000;
 /// POSIX_FADV_RANDOM, _SEQUENTIAL, _DONTNEED.
 const FADV: [u32; 3] = [1, 2, 4];
+/// FALLOC_FL_KEEP_SIZE.
+const FALLOC_KEEP_SIZE: u32 = 1;
 
 /// A thread with so much of the time in calls has all of it.
 const ALONE: f64 = 0.95;
@@ -105,6 +107,8 @@ struct Builder<'a> {
     left_out_ns: u64,
     /// The part of it on files that were opened: no pipes and sockets.
     left_out_of_files_ns: u64,
+    /// Time in calls that allocate: of those that work on names and sizes, no others are in the plan.
+    allocated_ns: u64,
     /// Whether files that are made for a moment stay to the end.
     made_files_stay: bool,
     /// By how much tracing lengthens a call, and the time before it.
@@ -152,6 +156,7 @@ impl<'a> Builder<'a> {
             recorded_calls: Parts::default(),
             left_out_ns: 0,
             left_out_of_files_ns: 0,
+            allocated_ns: 0,
             made_files_stay: moments::made_files_stay(facts),
             in_call_ns,
             before_call_ns: (each_ns - in_call_ns).max(0.0),
@@ -201,6 +206,12 @@ impl<'a> Builder<'a> {
                 }
                 return;
             }
+            StepKind::Allocate => match step.argument {
+                0 => Op::Allocate { keep_size: false },
+                FALLOC_KEEP_SIZE => Op::Allocate { keep_size: true },
+                // Holes that are made, and ranges that move.
+                _ => return,
+            },
             StepKind::Advise if step.argument == FADV[2] => Op::FadviseDontNeed,
             StepKind::Advise => {
                 if let Some(file) = self.file(step.file) {
@@ -246,6 +257,10 @@ impl<'a> Builder<'a> {
 
     /// What a call moves: who asks for far more than a file has does not get it, and needs no memory for it here.
     fn bytes(&self, step: &Step, file: u32) -> u64 {
+        if step.kind == StepKind::Allocate {
+            // No replay writes more.
+            return step.bytes.min(self.bounds.written_bytes);
+        }
         let file = &self.plan.files[file as usize];
         let most = file.size_bytes.clamp(LARGE_BYTES, MAX_OF_A_CALL);
         if step.kind == StepKind::Read && file.identity.is_some() { step.bytes.min(most) } else { step.bytes }
@@ -256,6 +271,9 @@ impl<'a> Builder<'a> {
         let calls = f64::from(action.count.max(1));
         let think_ns = (step.gap_ns as f64 / calls - self.before_call_ns).max(0.0);
         *self.recorded.of(action.op) += step.time_ns as f64;
+        if matches!(action.op, Op::Allocate { .. }) {
+            self.allocated_ns += step.time_ns;
+        }
         *self.recorded_calls.of(action.op) += calls;
         let at = self.thread(step.thread);
         self.threads[at].time_ns = self.threads[at].time_ns.saturating_add(step.time_ns);
@@ -457,7 +475,7 @@ impl<'a> Builder<'a> {
         let operations = self.operations();
         let in_account = wall_ns(self.facts, &operations);
         let names: Vec<Operation> = ON_NAMES.into_iter().filter(|name| !operations.contains(name)).collect();
-        let goes_along_ns = wall_ns(self.facts, &names);
+        let goes_along_ns = (wall_ns(self.facts, &names) - self.allocated_ns as f64).max(0.0);
         let Some(record) = source.record else {
             let (recorded, notes) = (Some(parts), Vec::new());
             let plan = self.plan;
@@ -498,8 +516,11 @@ impl<'a> Builder<'a> {
         let account = &self.facts.account;
         let observer_ns = account.sum(|e| e.class.layer == Layer::Observer).wall_ns;
         // Of these kinds, too, but not in the plan.
-        let left_out_ns = times * self.left_out_ns as f64 / self.plan.threads.len().max(1) as f64;
-        let beside_ns = (account.wall_ns - observer_ns - in_account_ns + left_out_ns).max(0.0);
+        let each_thread = times / self.plan.threads.len().max(1) as f64;
+        let left_out_ns = each_thread * self.left_out_ns as f64;
+        // In the plan, but of another kind.
+        let allocated_ns = each_thread * self.allocated_ns as f64;
+        let beside_ns = (account.wall_ns - observer_ns - in_account_ns + left_out_ns - allocated_ns).max(0.0);
         Recording { share: recording_share(self.facts), beside_ns }
     }
 
@@ -564,6 +585,9 @@ impl<'a> Builder<'a> {
                 StepKind::Read | StepKind::Write | StepKind::Seek => self.takes_part(&step),
                 StepKind::Sync => self.takes_part(&step) || self.moment_in(total.file, None).is_some(),
                 StepKind::Open => self.is_made_for_a_moment(total.file),
+                StepKind::Allocate => {
+                    self.plan.any(|a| matches!(a.op, Op::Allocate { .. })) && self.takes_part(&step)
+                }
                 StepKind::Advise => self.plan.any(|a| a.op == Op::FadviseDontNeed) && self.takes_part(&step),
                 _ => false,
             }

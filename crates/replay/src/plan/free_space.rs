@@ -63,7 +63,8 @@ fn written(plan: &Plan, file: u32) -> u64 {
     if planned.role == Role::ScratchFull {
         return planned.size_bytes;
     }
-    let writes = || plan.actions().filter(|a| a.file == file && a.op == Op::Write);
+    let takes_room = |op: Op| matches!(op, Op::Write | Op::Allocate { .. });
+    let writes = || plan.actions().filter(|a| a.file == file && takes_room(a.op));
     let passes = u64::from(plan.passes.max(1));
     let end =
         writes().map(|a| a.at(0).max(a.at(a.count.max(1) - 1)).saturating_add(a.bytes)).max().unwrap_or(0);

@@ -269,6 +269,45 @@ fn a_file_that_is_written_is_replayed_on_a_scratch_file() {
     assert_eq!(found.plan.threads[0][0].offset, 0, "it is appended to an empty file");
 }
 
+/// What fio does before it writes; and a program that gives blocks back.
+#[test]
+fn room_that_is_allocated_beforehand_is_allocated_in_the_replay() {
+    let plan_of = |mode: u32, then: StepKind, bytes: u64| {
+        let run = reader().with(|p| {
+            let like = p.pattern.stretches[0].steps[0].clone();
+            let (gap_ns, time_ns, count, stride) = (0, 50_000, 1, 0);
+            let allocate = Step {
+                kind: StepKind::Allocate,
+                argument: mode,
+                bytes,
+                gap_ns,
+                time_ns,
+                count,
+                stride,
+                ..like.clone()
+            };
+            p.pattern = recorded(p.pattern.files.clone(), vec![allocate, Step { kind: then, ..like }], 1);
+        });
+        run.facts(baseline).unwrap()
+    };
+    for (mode, keep_size) in [(0, false), (1, true)] {
+        let found = plan_of(mode, StepKind::Write, 1 << 24);
+        let first = found.plan.threads[0][0];
+        assert_eq!((first.op, first.offset, first.bytes), (Op::Allocate { keep_size }, 0, 1 << 24));
+        assert_eq!((found.plan.files[0].role, found.plan.threads[0][1].offset), (Role::ScratchEmpty, 0));
+        assert_eq!(found.recorded.map(|parts| parts.metadata_ns), Some(50_000.0));
+    }
+    assert_eq!(
+        plan_of(0, StepKind::Write, 1 << 40).plan.threads[0][0].bytes,
+        512 << 20,
+        "no more is written"
+    );
+    let punched = plan_of(3, StepKind::Write, 4096).plan;
+    assert!(punched.threads[0].iter().all(|a| a.op == Op::Write), "{punched:?}");
+    // Only read: nobody allocates in the user's file.
+    assert_eq!(plan_of(0, StepKind::Read, 4096).plan.files[0].role, Role::ScratchFull);
+}
+
 #[test]
 fn runs_that_cannot_be_replayed_say_why() {
     let why = |run: Run| run.facts(baseline).unwrap_err();

@@ -36,7 +36,7 @@ pub(super) fn settled(facts: &Facts<'_>, mut found: Baseline, bounds: &Bounds) -
         }
     }
     let pass_ns = (recorded.sum_ns() + found.plan.think_ns()) / found.plan.threads.len().max(1) as f64;
-    let wanted = passes(pass_ns, most_passes(&found.plan), bounds);
+    let wanted = passes(pass_ns, most_passes(&found.plan, bounds), bounds);
     append_each_pass(&mut found.plan);
     found.plan.passes = wanted;
     recorded = recorded.times(f64::from(wanted));
@@ -67,7 +67,9 @@ pub(crate) fn unrolled(plan: &Plan, times: u32) -> Option<Plan> {
     let written: u64 =
         writes.map(|a| a.bytes.saturating_mul(u64::from(a.count))).fold(0, u64::saturating_add);
     let written = written.saturating_mul(u64::from(times));
-    if f64::from(times) > most_passes(plan) || (times > 1 && written > Bounds::CALIBRATION.written_bytes) {
+    if f64::from(times) > most_passes(plan, &Bounds::CALIBRATION)
+        || (times > 1 && written > Bounds::CALIBRATION.written_bytes)
+    {
         return None;
     }
     let shifted = |action: &Action, pass: u32| {
@@ -88,8 +90,11 @@ pub(crate) fn unrolled(plan: &Plan, times: u32) -> Option<Plan> {
     Some(unrolled)
 }
 
-/// Passes that find each cold byte cold.
-fn most_passes(plan: &Plan) -> f64 {
+/// Passes that find each cold byte cold, and make no more files that stay than a run may.
+fn most_passes(plan: &Plan, bounds: &Bounds) -> f64 {
+    let made: u64 =
+        plan.actions().filter(|a| a.op == Op::MakeFile { stays: true }).map(|a| u64::from(a.count)).sum();
+    let room = bounds.made_files.checked_div(made).map_or(f64::INFINITY, |passes| passes as f64);
     let of = |(at, file): (usize, &PlanFile)| {
         let cold = file.role != Role::Sink && file.state == State::Cold && !file.direct;
         let span = extent(plan, at as u32).max(1);
@@ -99,7 +104,7 @@ fn most_passes(plan: &Plan) -> f64 {
             (true, _) => (file.size_bytes as f64 / span as f64).floor(),
         }
     };
-    plan.files.iter().enumerate().map(of).fold(f64::INFINITY, f64::min)
+    plan.files.iter().enumerate().map(of).fold(room, f64::min)
 }
 
 /// What is appended to a file is appended in each pass.
@@ -107,9 +112,15 @@ fn append_each_pass(plan: &mut Plan) {
     for at in 0..plan.files.len() {
         let made_anew = plan.any(|a| a.op.makes_file() && a.file as usize == at);
         if plan.files[at].role == Role::ScratchEmpty && !made_anew {
-            plan.files[at].shift_bytes = extent(plan, at as u32);
+            plan.files[at].shift_bytes = extent(plan, at as u32).max(allocated(plan, at as u32));
         }
     }
+}
+
+/// The end of what is allocated without data: the next pass begins behind it, for to allocate the same again takes no time.
+fn allocated(plan: &Plan, file: u32) -> u64 {
+    let of = plan.actions().filter(|a| a.file == file && matches!(a.op, Op::Allocate { .. }));
+    of.map(|a| a.offset.saturating_add(a.bytes)).max().unwrap_or(0)
 }
 
 fn extent(plan: &Plan, file: u32) -> u64 {
@@ -199,8 +210,14 @@ mod tests {
         };
         let read = Action::one(Op::Read { fresh: false }, 0, 0, 1 << 18, 0.0);
         let most = |shift| {
-            most_passes(&Plan { files: vec![file(shift)], threads: vec![vec![read]], ..Plan::default() })
+            let plan = Plan { files: vec![file(shift)], threads: vec![vec![read]], ..Plan::default() };
+            most_passes(&plan, &Bounds::PROOF)
         };
         assert_eq!((most(0), most(1 << 18)), (1.0, 4.0));
+        let makes = |stays| {
+            let made = Action { count: 30, ..Action::one(Op::MakeFile { stays }, 0, 0, 0, 0.0) };
+            most_passes(&Plan { threads: vec![vec![made]], ..Plan::default() }, &Bounds::PROOF)
+        };
+        assert_eq!((makes(true), makes(false)), (13.0, f64::INFINITY), "400 files that stay");
     }
 }

@@ -214,6 +214,9 @@ impl CallLog {
             Shape::Map => (StepKind::Map, Some(arguments[5]), arguments[1], flags, Some(bytes)),
             Shape::Unmap => (StepKind::Munmap, None, arguments[1], 0, Some(arguments[0])),
             Shape::Advise => (StepKind::Advise, Some(arguments[1]), arguments[2], flags, None),
+            Shape::Allocate => {
+                (StepKind::Allocate, Some(arguments[2]), arguments[3], arguments[1] as u32, None)
+            }
             Shape::AdviseMap => {
                 (StepKind::AdviseMap, None, arguments[1], arguments[2] as u32, Some(arguments[0]))
             }

@@ -7,7 +7,7 @@ use iowhy_core::profile::{Step, StepKind};
 /// A record stops growing at this length: some five million random reads.
 const MAX_BYTES: usize = 64 << 20;
 
-const KINDS: [StepKind; 10] = [
+const KINDS: [StepKind; 11] = [
     StepKind::Read,
     StepKind::Write,
     StepKind::Seek,
@@ -18,6 +18,7 @@ const KINDS: [StepKind; 10] = [
     StepKind::Advise,
     StepKind::AdviseMap,
     StepKind::Open,
+    StepKind::Allocate,
 ];
 /// The first byte: the kind in the low bits, and these.
 const FRESH: u8 = 1 << 4;

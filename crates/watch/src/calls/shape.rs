@@ -47,6 +47,8 @@ pub(crate) enum Shape {
     Advise,
     /// madvise: address in 0, length in 1, advice in 2.
     AdviseMap,
+    /// fallocate: descriptor in 0, mode in 1, offset in 2, length in 3.
+    Allocate,
     /// Opens a path; it returns a descriptor.
     Open,
     /// Takes a connection from a client; it returns a descriptor.
@@ -95,6 +97,7 @@ impl Shape {
             libc::SYS_munmap => Shape::Unmap,
             libc::SYS_fadvise64 => Shape::Advise,
             libc::SYS_madvise => Shape::AdviseMap,
+            libc::SYS_fallocate => Shape::Allocate,
             libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open_by_handle_at => Shape::Open,
             libc::SYS_fcntl => Shape::Control,
             libc::SYS_accept | libc::SYS_accept4 => Shape::Accept,
@@ -112,7 +115,9 @@ impl Shape {
 /// file is closed when it returns, or it works on none (a mapping without a file).
 pub(crate) fn file_argument(number: i64) -> Option<usize> {
     match Shape::from_number(number) {
-        Shape::Move { .. } | Shape::Seek | Shape::Sync | Shape::Advise | Shape::Control => return Some(0),
+        Shape::Move { .. } | Shape::Seek | Shape::Sync | Shape::Advise | Shape::Allocate | Shape::Control => {
+            return Some(0);
+        }
         Shape::Relay { source, .. } => return Some(source.descriptor),
         _ => {}
     }
@@ -120,7 +125,6 @@ pub(crate) fn file_argument(number: i64) -> Option<usize> {
         libc::SYS_fstat
         | libc::SYS_fstatfs
         | libc::SYS_ftruncate
-        | libc::SYS_fallocate
         | libc::SYS_getdents64
         | libc::SYS_fchmod
         | libc::SYS_fchown

@@ -70,7 +70,7 @@ pub(super) fn shape_words(shape: Shape) -> [u16; 10] {
         Shape::Open | Shape::Accept => simple(OPEN, 0),
         Shape::Map => simple(MAP, 4),
         Shape::Control => simple(CONTROL, 0),
-        Shape::Advise => simple(ADVISE, 0),
+        Shape::Advise | Shape::Allocate => simple(ADVISE, 0),
         _ => [0; 10],
     }
 }

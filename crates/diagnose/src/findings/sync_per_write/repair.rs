@@ -64,7 +64,10 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
                         Action::one(Op::SyncFileRange, action.file, 0, 0, std::mem::take(&mut owed_ns));
                     actions.push(whole);
                 }
-                owing.retain(|owed| *owed != (sync, action.file));
+                // Write-back of files that stay has begun: who waits for the last one waits for all.
+                let stays = |file| sync != Op::SyncDirectory && stay.contains(&file);
+                let both_stay = |file| stays(file) && stays(action.file);
+                owing.retain(|&(owed, file)| owed != sync || (file != action.file && !both_stay(file)));
                 owing.push((sync, action.file));
                 of_several |= owing.len() > 1;
                 if pending >= batch {
@@ -81,6 +84,7 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
         }
     }
     let how = match wanted {
+        Sizes::ALL if of_several => "one fdatasync of each file at the end".to_owned(),
         Sizes::ALL => "one fdatasync at the end".to_owned(),
         _ if of_several => format!("one fdatasync of each file for {most} syncs"),
         _ => format!("one fdatasync for {most} records"),

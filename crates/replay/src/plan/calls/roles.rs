@@ -36,7 +36,9 @@ impl Builder<'_> {
             (file.role, file.state, file.size_bytes) = (Role::ScratchEmpty, State::Warm, 0);
             return Ok(());
         }
-        let written = self.plan.any(|a| a.file == index && matches!(a.op, Op::Write | Op::Fsync { .. }));
+        let written = self
+            .plan
+            .any(|a| a.file == index && matches!(a.op, Op::Write | Op::Fsync { .. } | Op::Allocate { .. }));
         let (low, high) = order::extent(&actions).unwrap_or((0, 0));
         let reads = actions.iter().any(|a| matches!(a.op, Op::Read { .. }));
         let file = &self.plan.files[at];

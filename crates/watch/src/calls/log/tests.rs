@@ -46,13 +46,16 @@ fn logged(from_ns: u64, calls: &[CallRecord]) -> (CallPattern, Durations) {
 fn calls_of_one_kind_in_a_row_are_one_step_with_the_time_between() {
     let mut calls: Vec<_> = (0..10).map(|i| pread(110 + i * 10, i * 64, 64, 0)).collect();
     calls.push(call(libc::SYS_fdatasync, 300, [7, 0, 0, 0, 0, 0], 0));
+    calls.push(call(libc::SYS_fallocate, 310, [7, 1, 4096, 8192, 0, 0], 0));
     let (pattern, durations) = logged(100, &calls);
     let stretch = &pattern.stretches[0];
-    assert_eq!((stretch.steps.len(), stretch.length_ns), (2, 205));
-    let [reads, sync] = stretch.steps.as_slice() else { panic!("{stretch:?}") };
+    assert_eq!((stretch.steps.len(), stretch.length_ns), (3, 215));
+    let [reads, sync, allocated] = stretch.steps.as_slice() else { panic!("{stretch:?}") };
     assert_eq!((reads.kind, reads.count, reads.place, reads.stride), (StepKind::Read, 10, Some(0), 64));
     assert_eq!((reads.gap_ns, reads.time_ns), (10 + 9 * 5, 50));
     assert_eq!((sync.kind, sync.argument, sync.gap_ns), (StepKind::Sync, 0, 300 - 205));
+    let Step { kind, place, bytes, argument, .. } = *allocated;
+    assert_eq!((kind, place, bytes, argument), (StepKind::Allocate, Some(4096), 8192, 1));
     assert_eq!((pattern.files[0].path.as_str(), pattern.files[0].kind.as_str()), ("/3", "regular"));
     assert_eq!((reads.file, sync.file), (Some(0), Some(0)));
     assert_eq!(durations.by_name["pread64"].of(100), 500);
