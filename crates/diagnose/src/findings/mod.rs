@@ -62,7 +62,7 @@ use iowhy_core::profile::Profile;
 
 pub use self::facts::{Side, counted_with_their_file};
 pub use self::loops::{OwnCode, own_ns};
-pub use self::repairs::{Repairs, choices, first_time, others, repaired, together};
+pub use self::repairs::{Repairs, choices, first_time, never_repaired, others, repaired, together};
 use crate::account::Account;
 use crate::advice;
 

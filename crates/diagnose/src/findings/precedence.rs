@@ -91,12 +91,18 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
 const BEFORE: &[(FindingId, FindingId)] = &[
     // Bytes that need not be read need not be copied, mapped or not.
     (F::RepeatedReads, F::CopyBound),
+    // With one sync for many records there is one journal, or one new file, to remove or to replace.
+    (F::SyncPerWrite, F::ReplacedFiles),
 ];
 
 /// What the first saves, or costs where no gain is known, must be at least this part of what the second does.
 const MIN_PART: f64 = 0.5;
 /// Where the first cause takes less than a fifth of the wall time, what the program mostly does is reported first.
 const WEAK: f64 = 0.2;
+
+/// Of what goes with these causes, the program's own code has its part, which is not seen: what is read again is worked on again. That the
+/// code dominates is no reason to look elsewhere.
+const WORKED_ON: [FindingId; 1] = [F::RepeatedReads];
 
 /// Facts with all claims of [`CLAIMS`] whose rule finds its cause.
 pub(super) fn with_claims<'a>(facts: &Facts<'a>, finds: impl Fn(FindingId, &Facts<'a>) -> bool) -> Facts<'a> {
@@ -145,6 +151,7 @@ pub(super) fn describe(findings: &mut Vec<Finding>, description: Option<Finding>
         findings.push(description);
     } else if let Some(best) = findings.first()
         && weight(best) < WEAK
+        && !WORKED_ON.contains(&best.id)
         && description.id != FindingId::Healthy
         && description.share > best.share
     {
@@ -223,6 +230,27 @@ mod tests {
         };
         assert_eq!(order(0.88), [F::RepeatedReads, F::CopyBound, F::FreshBuffers]);
         assert_eq!(order(0.3), [F::CopyBound, F::FreshBuffers, F::RepeatedReads]);
+    }
+
+    #[test]
+    fn fewer_syncs_leave_fewer_journals_to_remove() {
+        let order = |synced: f64| {
+            let mut both = vec![finding(F::ReplacedFiles, 0.6), finding(F::SyncPerWrite, synced)];
+            rank(&mut both, 0.0);
+            both[0].id
+        };
+        assert_eq!((order(0.35), order(0.25)), (F::SyncPerWrite, F::ReplacedFiles));
+    }
+
+    #[test]
+    fn code_that_works_on_the_same_bytes_again_is_no_other_cause() {
+        let first = |id| {
+            let mut all = vec![finding(id, 0.1)];
+            describe(&mut all, Some(finding(F::CpuBound, 0.8)));
+            (all.len(), all[0].id)
+        };
+        assert_eq!(first(F::RepeatedReads), (1, F::RepeatedReads));
+        assert_eq!(first(F::SmallRequests), (2, F::CpuBound));
     }
 
     #[test]

@@ -8,11 +8,20 @@ use iowhy_core::replay::Plan;
 use super::rule;
 use crate::repair::{FirstTime, Repaired, RunFacts, Sizes};
 
+/// The advised repair.
+#[derive(Clone, Copy)]
+pub enum Advised {
+    /// It changes a plan, or says why it cannot, in words that end a sentence.
+    Replayed(fn(&Plan, &RunFacts) -> Result<Repaired, String>),
+    /// No plan can show it: why, in words that end a sentence.
+    Never(&'static str),
+}
+
 /// The repairs that belong to a rule.
 #[derive(Clone, Copy)]
 pub struct Repairs {
-    /// What is advised, or why it cannot be replayed, in words that end a sentence.
-    pub advised: fn(&Plan, &RunFacts) -> Result<Repaired, String>,
+    /// What is advised.
+    pub advised: Advised,
     /// Alternatives for the same cause.
     pub others: fn(&Plan, &RunFacts) -> Vec<Repaired>,
     /// The first pass of the repaired run, where it is measured separately.
@@ -24,29 +33,45 @@ pub struct Repairs {
 impl Repairs {
     /// One repair without alternatives.
     pub(super) const fn one(advised: fn(&Plan, &RunFacts) -> Result<Repaired, String>) -> Repairs {
-        Repairs { advised, others: |_, _| Vec::new(), first_time: |_| None, choices: &[] }
+        Repairs { advised: Advised::Replayed(advised), ..Repairs::none("") }
+    }
+
+    /// None that a replay can make: why, in words that end a sentence.
+    pub(super) const fn none(why: &'static str) -> Repairs {
+        Repairs {
+            advised: Advised::Never(why),
+            others: |_, _| Vec::new(),
+            first_time: |_| None,
+            choices: &[],
+        }
     }
 }
 
 /// Of findings that name no fault.
-pub(super) fn no_fault(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
-    Err("it names no fault in the I/O path".to_owned())
-}
-
+pub(super) const NO_FAULT: &str = "it names no fault in the I/O path";
 /// Of findings whose cause lies in other processes.
-pub(super) fn of_others(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
-    Err("the other process cannot be controlled by iowhy".to_owned())
-}
+pub(super) const OF_OTHERS: &str = "the other process cannot be controlled by iowhy";
 
 /// The plan with the cause repaired.
 ///
 /// # Errors
 /// Why there is no mechanical repair, in words that end a sentence.
 pub fn repaired(id: FindingId, plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
-    if plan.tree.is_some() && id != FindingId::ManySmallFiles && id.is_repairable() {
-        return Err("the replay uses substitute files".to_owned());
+    match rule(id).repairs.advised {
+        Advised::Never(why) => Err(why.to_owned()),
+        Advised::Replayed(_) if plan.tree.is_some() && id != FindingId::ManySmallFiles => {
+            Err("the replay uses substitute files".to_owned())
+        }
+        Advised::Replayed(repaired) => repaired(plan, run_facts),
     }
-    (rule(id).repairs.advised)(plan, run_facts)
+}
+
+/// Why no plan can show a repair of this cause, in words that end a sentence; `None`: it depends on the plan.
+pub fn never_repaired(id: FindingId) -> Option<&'static str> {
+    match rule(id).repairs.advised {
+        Advised::Replayed(_) => None,
+        Advised::Never(why) => Some(why),
+    }
 }
 
 /// Other repairs of the same cause, tried beside the first.

@@ -8,8 +8,10 @@ use iowhy_core::profile::{
 };
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 
+use super::Bounds;
 use super::baseline::{Baseline, Recording};
 use super::recorded::of_record as baseline;
+use super::source::Source;
 use crate::fidelity::{difference, fidelity, reproduces};
 use crate::parts::{Parts, Rounds};
 use crate::verdict::{Gains, Measurement, Verdict, gains};
@@ -93,6 +95,20 @@ fn touches_of_a_long_mapping_are_in_no_record() {
         .busy(Operation::User, Layer::Program, 0.1)
         .with(|p| p.pattern = recorded(vec![], vec![], 1));
     assert!(run.facts(baseline).unwrap_err().contains("pages that it touches"));
+}
+
+/// A program that builds large texts in new memory, and writes them.
+#[test]
+fn what_lies_in_calls_is_shown_by_calls_though_page_faults_take_longer() {
+    let run = reader().wait(Operation::Fault, Wait::DeviceRead, 2.0);
+    let of = |only_calls: bool| {
+        run.facts(|facts| {
+            let source = Source::record(facts)?;
+            super::recorded::baseline(facts, &source, &Bounds::PROOF, only_calls)
+        })
+    };
+    assert!(of(false).unwrap_err().contains("pages that it touches"));
+    assert_eq!(of(true).map(|found| found.plan.calls()), Ok(1000));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_diagnose::findings::Facts;
+use iowhy_diagnose::findings::{self, Facts};
 
 use super::arms::{AllTimes, ArmId, Arms};
 use crate::carry_out as carried;
@@ -10,6 +10,16 @@ use crate::fidelity;
 use crate::plan::source::Source;
 use crate::plan::{Baseline, Bounds, free_space, recorded, same_system, small_files};
 use crate::proof::BaselineReplay;
+
+/// Causes that lie in calls, whatever else takes time in page faults: of files that are mapped, or of memory that is new.
+const IN_CALLS: [FindingId; 6] = [
+    FindingId::SyncPerWrite,
+    FindingId::SmallRequests,
+    FindingId::StdioSeek,
+    FindingId::UnalignedWrite,
+    FindingId::DirtyThrottle,
+    FindingId::InodeLock,
+];
 
 /// Plans of the unchanged run, or why there is none.
 pub(super) struct Plans {
@@ -24,18 +34,21 @@ impl Plans {
     /// Makes the plans that these findings need. `live`: the program still runs.
     pub(super) fn new(
         facts: &Facts<'_>,
-        findings: &[&Finding],
+        tried: &[&Finding],
         source: Result<Source<'_>, String>,
         bounds: &Bounds,
         live: bool,
     ) -> Plans {
-        let many = findings.iter().any(|f| f.id == FindingId::ManySmallFiles);
+        let many = tried.iter().any(|f| f.id == FindingId::ManySmallFiles);
+        let in_calls = |f: &&Finding| IN_CALLS.contains(&f.id);
+        let mut of_plans = tried.iter().filter(|f| findings::never_repaired(f.id).is_none()).peekable();
+        let only_calls = of_plans.peek().is_some() && of_plans.all(in_calls);
         let checked = |baseline| {
             let baseline = same_system::checked(baseline, carried::file_system)?;
             if live { beside_a_running_program(baseline) } else { Ok(baseline) }
         };
         let calls = source
-            .and_then(|source| recorded::baseline(facts, &source, bounds))
+            .and_then(|source| recorded::baseline(facts, &source, bounds, only_calls))
             .and_then(checked)
             .map(|baseline| free_space::within(baseline, carried::room));
         let without_room = matches!(calls, Ok(Err(_)));
@@ -51,6 +64,17 @@ impl Plans {
         match &self.files {
             Some(files) if id == FindingId::ManySmallFiles => files.as_ref(),
             _ => self.calls.as_ref(),
+        }
+    }
+
+    /// The unchanged run that a repair of this finding changes.
+    ///
+    /// # Errors
+    /// Why there is none, as the end of a sentence: first of all that no plan can show the repair.
+    pub(super) fn for_repair(&self, id: FindingId) -> Result<&Baseline, String> {
+        match findings::never_repaired(id) {
+            Some(why) => Err(no_repair(why)),
+            None => self.for_finding(id).map_err(Clone::clone),
         }
     }
 
@@ -72,6 +96,11 @@ impl Plans {
         let files = files.map(|files| files.map(|baseline| add("baseline of the small files", baseline)));
         Baselines { calls, files }
     }
+}
+
+/// In words that end a sentence.
+pub(super) fn no_repair(why: &str) -> String {
+    format!("no mechanical repair: {why}")
 }
 
 /// The plan, if it makes no names: those would be beside the names of the running program.

@@ -107,7 +107,8 @@ fn baseline(places: &Places<'_>) -> Result<Baseline, String> {
     if places.findings.first().is_some_and(|f| f.id == FindingId::ManySmallFiles) {
         return files();
     }
-    let calls = Source::record(facts).and_then(|source| recorded::baseline(facts, &source, &Bounds::PROOF));
+    let calls =
+        Source::record(facts).and_then(|source| recorded::baseline(facts, &source, &Bounds::PROOF, false));
     calls.or_else(|why| files().map_err(|_| why))
 }
 

@@ -13,7 +13,7 @@ use iowhy_diagnose::repair::{Repaired, Sizes};
 use iowhy_probe::interrupt;
 
 use super::arms::{self, AllTimes, ArmId, ArmTimes, Arms, Effort, Progress};
-use super::baselines::{BaselineArm, Baselines, Plans};
+use super::baselines::{BaselineArm, Baselines, Plans, no_repair};
 use super::first_touches;
 use super::judge::{Against, Tried};
 use crate::carry_out::{CacheBefore, HelperCommand};
@@ -156,12 +156,12 @@ impl PlanArms {
 
 /// The advised change in the sizes that its user may choose, and its alternatives.
 fn changes(facts: &Facts<'_>, id: FindingId, plans: &Plans) -> Result<Vec<Change>, String> {
-    let plan = &plans.for_finding(id).map_err(Clone::clone)?.plan;
+    let plan = &plans.for_repair(id)?.plan;
     let of = |sizes: Sizes, size| {
         let unrolled = turns(id, plan, &sizes);
         let plan = window::unrolled(plan, unrolled).ok_or("the recorded calls are too few to show it")?;
         let repaired = findings::repaired(id, &plan, &run_facts::of_run(facts.profile, &plan, sizes))
-            .map_err(|why| format!("no mechanical repair: {why}"))?;
+            .map_err(|why| no_repair(&why))?;
         if repaired.plan == plan {
             return Err("the recorded calls are too few to show it".to_owned());
         }

@@ -6,7 +6,7 @@ use iowhy_diagnose::repair::{Repaired, Sizes};
 use iowhy_probe::interrupt;
 
 use super::arms::{self, AllTimes, ArmId, Arms, Effort, Progress};
-use super::baselines::{BaselineArm, Baselines, Fidelity, Plans};
+use super::baselines::{BaselineArm, Baselines, Fidelity, Plans, no_repair};
 use super::combined;
 use super::device_pace::DevicePace;
 use super::judge::{Against, Repairs, Tried, without_baseline};
@@ -89,7 +89,8 @@ impl<'a> Trial<'a> {
             Ok(main) => main,
             Err(reason) => {
                 let proved = |f: &&Finding| {
-                    let why = baselines.for_finding(f.id).err().unwrap_or(reason);
+                    let why = findings::never_repaired(f.id).map(no_repair);
+                    let why = why.as_ref().or(baselines.for_finding(f.id).err()).unwrap_or(reason);
                     FindingProof { failed: without_room, ..FindingProof::not_measured(f, why) }
                 };
                 return Err(Box::new(Proof {
@@ -231,10 +232,9 @@ fn with_cache_as_it_is(baseline: Baseline) -> Result<Baseline, String> {
 
 /// The repairs of a finding, the advised one first.
 fn repairs(facts: &Facts<'_>, id: FindingId, plans: &Plans, sizes: Sizes) -> Result<Vec<Repaired>, String> {
-    let plan = &plans.for_finding(id).map_err(Clone::clone)?.plan;
+    let plan = &plans.for_repair(id)?.plan;
     let run_facts = run_facts::of_run(facts.profile, plan, sizes);
-    let first =
-        findings::repaired(id, plan, &run_facts).map_err(|why| format!("no mechanical repair: {why}"))?;
+    let first = findings::repaired(id, plan, &run_facts).map_err(|why| no_repair(&why))?;
     Ok(std::iter::once(first).chain(findings::others(id, plan, &run_facts)).collect())
 }
 

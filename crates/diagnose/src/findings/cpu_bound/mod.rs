@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "the program's own computing dominates",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repairs::no_fault),
+    repairs: Repairs::none(repairs::NO_FAULT),
 };
 
 /// The program's own code is the cause from this share of the wall time on.

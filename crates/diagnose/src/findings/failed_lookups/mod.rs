@@ -5,25 +5,19 @@
 mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::replay::Plan;
 
 use super::failing::Failing;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, facts, loops, say};
 use crate::account::Entry;
-use crate::repair::{Repaired, RunFacts};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::FailedLookups,
     claim: "names that do not exist are looked up again and again",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(not_recorded),
+    repairs: Repairs::none("names that a program looks up are not recorded"),
 };
-
-fn not_recorded(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
-    Err("names that a program looks up are not recorded".to_owned())
-}
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let failing: Vec<Failing> = facts.failing().into_iter().filter(Failing::is_of_names).collect();

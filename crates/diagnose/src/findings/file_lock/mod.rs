@@ -5,24 +5,18 @@
 mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::replay::Plan;
 
 use super::lock::{self, Lock};
 use super::{Facts, Repairs, Rule};
 use crate::classify::Wait;
-use crate::repair::{Repaired, RunFacts};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::FileLock,
     claim: "processes or threads wait for a lock on a file",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(not_recorded),
+    repairs: Repairs::none("which calls need the lock is not recorded"),
 };
-
-fn not_recorded(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
-    Err("which calls need the lock is not recorded".to_owned())
-}
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let file = Lock {

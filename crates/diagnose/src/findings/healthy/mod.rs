@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "no rule finds a change to the I/O path that would help",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repairs::no_fault),
+    repairs: Repairs::none(repairs::NO_FAULT),
 };
 
 /// Time that was not seen is worth a word from this share on.

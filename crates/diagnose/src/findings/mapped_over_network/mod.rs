@@ -6,27 +6,21 @@ mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{ServedMount, StepKind};
-use iowhy_core::replay::Plan;
 
 use super::report::Draft;
 use super::served::{Asked, ServerWaits};
 use super::{Facts, Repairs, Rule, say, served};
-use crate::repair::{Repaired, RunFacts};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::MappedOverNetwork,
     claim: "page faults of a mapped file that each wait for the server of a file system",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(not_recorded),
+    repairs: Repairs::none("which pages of a mapping a program touches is not recorded"),
 };
 
 /// The advice of madvise(2) that turns read-ahead off.
 const MADV_RANDOM: u32 = 1;
-
-fn not_recorded(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
-    Err("which pages of a mapping a program touches is not recorded".to_owned())
-}
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let waits = ServerWaits::new(facts);

@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "other processes use the device or the CPU",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repairs::of_others),
+    repairs: Repairs::none(repairs::OF_OTHERS),
 };
 
 /// Standard errors between a mean and the ends of its 95 % interval.

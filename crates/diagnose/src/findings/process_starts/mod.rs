@@ -9,26 +9,20 @@ use std::collections::BTreeMap;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 use iowhy_core::profile::{Profile, StackTime, State, Thread};
-use iowhy_core::replay::Plan;
 
 use super::removable::Removable;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::Operation;
-use crate::repair::{Repaired, RunFacts};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::ProcessStarts,
     claim: "the same program is started again and again",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(not_replayed),
+    repairs: Repairs::none("what a program does when it starts and ends is not replayed"),
 };
-
-fn not_replayed(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
-    Err("what a program does when it starts and ends is not replayed".to_owned())
-}
 
 /// Functions of the kernel in which a process makes another one.
 const FORK: [&str; 2] = ["kernel_clone", "_do_fork"];

@@ -6,21 +6,19 @@ mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::ServedMount;
-use iowhy_core::replay::Plan;
 
 use super::facts::OPEN_OR_NAME;
 use super::report::Draft;
 use super::served::{Asked, ServerWaits};
 use super::{Facts, Repairs, Rule, say, served};
 use crate::classify::Operation;
-use crate::repair::{Repaired, RunFacts};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::RemoteMetadata,
     claim: "look-ups of names that each wait for the server of a file system",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(not_recorded),
+    repairs: Repairs::none("names that a program looks up are not recorded"),
 };
 
 /// Operations that ask for names, in the words of the evidence.
@@ -34,10 +32,6 @@ const PARTS: [(Operation, &str); 4] = [
 const MAX_NAMED: usize = 3;
 /// Fewer threads than this on average: the waits follow each other.
 const ONE_AT_A_TIME: f64 = 1.5;
-
-fn not_recorded(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
-    Err("names that a program looks up are not recorded".to_owned())
-}
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let waits = ServerWaits::new(facts);

@@ -6,21 +6,19 @@ mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::FileUse;
-use iowhy_core::replay::Plan;
 
 use super::facts::{Side, entering};
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, loops, say};
 use crate::account::Entry;
 use crate::classify::Operation;
-use crate::repair::{Repaired, RunFacts};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::RepeatedReads,
     claim: "the same bytes are read from the cache again and again",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(not_recorded),
+    repairs: Repairs::none("what the program would keep of the bytes is not recorded"),
 };
 
 /// From this part of the bytes on, a byte is read twice on average.
@@ -28,10 +26,6 @@ const MOSTLY: f64 = 0.5;
 
 /// File systems of the kernel whose files have the size of a page.
 const MADE_AT_EACH_READ: [&str; 2] = ["sysfs", "configfs"];
-
-fn not_recorded(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
-    Err("what the program would keep of the bytes is not recorded".to_owned())
-}
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let files: Vec<Again<'_>> = facts.storage_files().filter_map(Again::of).collect();

@@ -5,25 +5,19 @@
 mod tests;
 
 use iowhy_core::finding::{Finding, FindingId};
-use iowhy_core::replay::Plan;
 
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, facts, say};
 use crate::account::Entry;
 use crate::classify::Wait;
-use crate::repair::{Repaired, RunFacts};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::ReplacedFiles,
     claim: "removing, truncating or replacing files waits for the device",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(by_name),
+    repairs: Repairs::none("files of the program are not replaced or removed to find out"),
 };
-
-fn by_name(_: &Plan, _: &RunFacts) -> Result<Repaired, String> {
-    Err("files of the program are not replaced or removed to find out".to_owned())
-}
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let waits = facts.account.sum(facts::frees_blocks);

@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "waiting for the server of a file system",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repairs::of_others),
+    repairs: Repairs::none(repairs::OF_OTHERS),
 };
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "waiting for something other than storage",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repairs::no_fault),
+    repairs: Repairs::none(repairs::NO_FAULT),
 };
 
 /// Nobody was active for this share of the wall time.
