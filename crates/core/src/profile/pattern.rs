@@ -19,6 +19,10 @@ pub struct CallPattern {
     /// Every call was recorded; absent where windows of calls were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<CompleteRecord>,
+    /// Of the time in recorded calls on files with offsets, the share in which a call of another thread was in the kernel as well, 0 to 1:
+    /// near 0, threads take turns. Absent where no such call was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<f64>,
 }
 
 /// A record of every call of a run, from its start. All calls of the program but the last ones ([`CompleteRecord::missing`]) are in

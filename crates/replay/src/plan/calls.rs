@@ -1,6 +1,7 @@
 //! The baseline from the record of every call: the same calls in the same order, with their sizes, offsets and think times.
 //! Invariant: each step of the record's part that is on a file of the plan is in the plan once, with all its calls.
 
+mod in_turn;
 mod moments;
 mod roles;
 
@@ -54,9 +55,11 @@ const MAX_CALLS: u64 = 1 << 24;
 
 /// The plan.
 pub(super) fn baseline(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Result<Baseline, String> {
-    let mut builder = Builder::new(facts, &source.part, *bounds);
-    let steps = builder.part(&source.part.steps);
-    let whole = steps.len() == source.part.steps.len();
+    let one = in_turn::one_sequence(&source.part, facts.profile.pattern.overlap);
+    let part = one.as_ref().unwrap_or(&source.part);
+    let mut builder = Builder::new(facts, part, *bounds);
+    let steps = builder.part(&part.steps);
+    let whole = steps.len() == part.steps.len();
     builder.finish(source, steps, whole)
 }
 

@@ -109,6 +109,33 @@ pub(crate) struct CallLog {
     between: HashMap<u32, (u64, u64)>,
     /// The longest calls, where they are kept.
     slowest: Option<Slowest>,
+    overlap: Overlap,
+}
+
+/// How much of the time in calls is beside calls of other threads.
+#[derive(Debug, Default)]
+struct Overlap {
+    /// Thread and return of the call that returned last.
+    last: Option<(u32, u64)>,
+    beside_ns: u64,
+    all_ns: u64,
+}
+
+impl Overlap {
+    /// Takes calls on files with offsets in the order of their return: each is beside the one before from when it began to when that
+    /// returned.
+    fn take(&mut self, record: &CallRecord) {
+        let time_ns = record.returned_ns.saturating_sub(record.entered_ns);
+        let other = self.last.filter(|(tid, _)| *tid != record.tid);
+        let beside_ns = other.map_or(0, |(_, returned_ns)| returned_ns.saturating_sub(record.entered_ns));
+        self.beside_ns = self.beside_ns.saturating_add(beside_ns.min(time_ns));
+        self.all_ns = self.all_ns.saturating_add(time_ns);
+        self.last = Some((record.tid, record.returned_ns));
+    }
+
+    fn share(&self) -> Option<f64> {
+        (self.all_ns > 0).then(|| self.beside_ns as f64 / self.all_ns as f64)
+    }
 }
 
 /// A step, and the memory that it used.
@@ -177,6 +204,9 @@ impl CallLog {
         let shape = Shape::from_number(i64::from(record.number));
         if let (Shape::Move { direction, .. }, Some(file)) = (shape, record.file) {
             self.by_file.entry(file).or_default()[direction as usize].add(time_ns);
+        }
+        if record.file.is_some_and(FileKey::has_offsets) {
+            self.overlap.take(record);
         }
         if let Some(seen) = self.seen(record, shape) {
             self.note(record, seen);
@@ -315,7 +345,8 @@ impl CallLog {
     /// is left out where anything was recorded after it.
     pub(crate) fn finish(mut self, path: impl Fn(FileKey) -> Option<String>) -> (CallPattern, Durations) {
         self.end();
-        let CallLog { serials, mut stretches, loading, by_number, by_file, whole, .. } = self;
+        let CallLog { serials, mut stretches, loading, by_number, by_file, whole, overlap, .. } = self;
+        stretches.overlap = overlap.share();
         if let Some(whole) = whole {
             let on_files: HashSet<u32> = serials
                 .iter()
@@ -382,7 +413,7 @@ fn named(
         .filter(|(_, serial)| uses.contains_key(serial))
         .collect();
     by_serial.sort_by_key(|(_, serial)| (std::cmp::Reverse(uses[serial]), *serial));
-    let mut pattern = CallPattern::default();
+    let mut pattern = CallPattern { overlap: logged.overlap, ..CallPattern::default() };
     let mut index: HashMap<u32, u32> = HashMap::new();
     for (nth, ((file, flags), serial)) in by_serial.into_iter().enumerate() {
         let known = path(file).filter(|_| nth < MAX_FILES);

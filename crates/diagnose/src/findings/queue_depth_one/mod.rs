@@ -134,7 +134,7 @@ fn advice(direct: bool, order_known: bool) -> String {
     } else {
         "Keep several requests in flight: read with 4 to 16 threads (pread), with io_uring, or announce the next reads with \
          posix_fadvise(POSIX_FADV_WILLNEED) or readahead(); in Python a ThreadPoolExecutor around os.pread, in Java \
-         AsynchronousFileChannel."
+         AsynchronousFileChannel. Where all places are known before the first read, read in their order: then the kernel reads ahead."
     }
     .to_owned();
     if !order_known {

@@ -3,7 +3,7 @@
 
 use iowhy_core::replay::{Action, Op, Plan, Role, State};
 
-use crate::repair::{Repaired, RunFacts, Sizes, done, each, read_ahead, with_threads};
+use crate::repair::{Repaired, RunFacts, Sizes, done, each, order, read_ahead, with_threads};
 
 /// Direct reads in flight on a ring where nobody says otherwise.
 pub(super) const DEPTH: u32 = 32;
@@ -13,6 +13,8 @@ const LANES: usize = 16;
 const AHEAD: u32 = 64;
 /// and at most.
 const MAX_AHEAD: u32 = 1024;
+/// Reads that take so much of what lies between the first and the last of them lose little by reading all of it.
+const DENSE: f64 = 0.5;
 /// More threads are not started.
 const MAX_LANES: usize = 64;
 
@@ -56,11 +58,7 @@ pub(super) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
 /// through the page cache.
 fn announced(plan: &Plan, sizes: &Sizes) -> Option<Repaired> {
     let ahead = sizes.depth.unwrap_or(AHEAD).clamp(1, MAX_AHEAD) as usize;
-    let cold = |a: &Action| {
-        let file = plan.files.get(a.file as usize);
-        matches!(a.op, Op::Read { .. })
-            && file.is_some_and(|f| f.role == Role::User && f.state == State::Cold && !f.direct)
-    };
+    let cold = |a: &Action| is_cold_read(plan, a);
     if !plan.any(cold) {
         return None;
     }
@@ -96,6 +94,44 @@ pub(super) fn others(plan: &Plan, run_facts: &RunFacts) -> Vec<Repaired> {
     if !plan.any(|a| a.op == Op::Write) {
         others.extend(announced(plan, &run_facts.sizes));
     }
+    others.extend(in_order(plan));
     others.extend(read_ahead::instead(plan, run_facts));
     others
+}
+
+/// Cold reads in the order of their places, which lets the kernel read ahead. `None`: they leave most of what lies between them out, so
+/// that reading ahead would read that as well, or they cannot change places.
+fn in_order(plan: &Plan) -> Option<Repaired> {
+    let kept = |a: &Action| plan.files.get(a.file as usize).is_some_and(|f| f.role != Role::Sink);
+    if plan.any(|a| (a.op == Op::Write && kept(a)) || syncs(a.op)) {
+        return None;
+    }
+    let cold = |a: &Action| is_cold_read(plan, a);
+    let dense = (0..plan.files.len() as u32).any(|file| {
+        let of: Vec<&Action> = plan.actions().filter(|a| a.file == file && cold(a)).collect();
+        let Some((low, high)) = order::extent(&of) else { return false };
+        let read: u64 = of.iter().map(|a| a.bytes.saturating_mul(u64::from(a.count))).sum();
+        read as f64 >= DENSE * (high - low) as f64
+    });
+    let repaired = with_threads(plan, |actions| {
+        let mut all: Vec<Action> = each(actions).collect();
+        let mut places: Vec<(u32, u64, u64)> =
+            all.iter().filter(|a| cold(a)).map(|a| (a.file, a.offset, a.bytes)).collect();
+        places.sort_unstable();
+        // The program's time before a call stays where it is.
+        for (action, place) in all.iter_mut().filter(|a| cold(a)).zip(places) {
+            (action.file, action.offset, action.bytes) = place;
+        }
+        all
+    });
+    let how = "the reads in the order of their places, where those are known beforehand";
+    (dense && repaired.threads != with_threads(plan, |actions| each(actions).collect()).threads)
+        .then(|| done(repaired, how).ok())?
+}
+
+/// A read of the user's file that goes through the page cache and finds nothing there.
+fn is_cold_read(plan: &Plan, action: &Action) -> bool {
+    let file = plan.files.get(action.file as usize);
+    matches!(action.op, Op::Read { .. })
+        && file.is_some_and(|f| f.role == Role::User && f.state == State::Cold && !f.direct)
 }

@@ -3,7 +3,7 @@
 use iowhy_core::finding::FindingId;
 use iowhy_core::replay::{Action, Op, Plan, Role, State};
 
-use crate::findings::repaired;
+use crate::findings::{self, repaired};
 use crate::repair::RunFacts;
 use crate::repair::synthetic::{READ, action, file, moved, plan, repair};
 
@@ -33,6 +33,32 @@ fn what_goes_nowhere_does_not_forbid_several_reads_in_flight() {
     assert_eq!(repair(FindingId::QueueDepthOne, &was).depth, 32);
     was.files[1].role = Role::ScratchEmpty;
     assert!(repaired(FindingId::QueueDepthOne, &was, &RunFacts::default()).is_err(), "their order matters");
+}
+
+/// Each block of a file once, out of order.
+#[test]
+fn reads_of_known_places_are_also_tried_in_their_order() {
+    let others = |plan: &Plan| {
+        let all = findings::others(FindingId::QueueDepthOne, plan, &RunFacts::default());
+        all.into_iter().find(|other| other.how.contains("order of their places")).map(|other| other.plan)
+    };
+    let shuffled = |blocks: u64, apart: u64| {
+        let read =
+            |i: u64| Action { think_ns: i as f64, ..action(READ, i * 37 % blocks * apart, 4096, 1, 0) };
+        let mut was = plan(Role::User, (0..100).map(read).collect());
+        was.files[0].state = State::Cold;
+        was
+    };
+    let was = shuffled(100, 4096);
+    let sorted = others(&was).unwrap();
+    let places = |plan: &Plan| plan.threads[0].iter().map(|a| a.offset).collect::<Vec<_>>();
+    assert_eq!(places(&sorted), (0..100).map(|i| i * 4096).collect::<Vec<_>>());
+    assert_eq!((sorted.think_ns(), moved(&sorted, READ)), (was.think_ns(), moved(&was, READ)));
+    assert_eq!(others(&shuffled(100, 65_536)), None, "most of the file would be read for nothing");
+    assert_eq!(others(&plan(Role::User, vec![action(READ, 0, 4096, 100, 4096)])), None, "in order, and warm");
+    let mut writes = was.clone();
+    writes.threads[0].push(action(Op::Write, 0, 1, 1, 0));
+    assert_eq!(others(&writes), None, "what is written may decide what is read");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn run(calls: &[(&str, u64, u64, u64)], unnamed: FileUse, steps: Vec<Step>, flag
         p.pattern = CallPattern {
             files: vec![unnamed],
             stretches: vec![Stretch { length_ns: 1_000_000, steps }],
-            record: None,
+            ..CallPattern::default()
         };
     })
 }

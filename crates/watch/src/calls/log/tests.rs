@@ -182,6 +182,19 @@ fn a_stretch_is_bounded() {
 }
 
 #[test]
+fn threads_that_take_turns_are_told_from_those_that_call_at_the_same_time() {
+    let of = |tid, entered_ns, returned_ns| CallRecord { tid, returned_ns, ..pread(entered_ns, 0, 64, 0) };
+    let overlap = |calls: &[CallRecord]| logged(0, calls).0.overlap;
+    assert_eq!(overlap(&[of(1, 10, 110), of(2, 120, 220), of(1, 220, 320)]), Some(0.0));
+    // Thread 2 is in the kernel for half of the time of the first call, and all of its own.
+    assert_eq!(overlap(&[of(1, 0, 100), of(2, 50, 150), of(2, 160, 260)]), Some(50.0 / 300.0));
+    let socket =
+        CallRecord { file: Some(FileKey([9, file(9).unwrap().0[1] ^ REGULAR ^ SOCKET])), ..of(2, 0, 900) };
+    assert_eq!(overlap(&[of(1, 10, 110), socket, of(1, 120, 220)]), Some(0.0), "who waits for others");
+    assert_eq!(overlap(&[socket]), None);
+}
+
+#[test]
 fn a_record_of_every_call_has_all_of_them_and_the_time_between_without_other_calls() {
     let mut log = CallLog::of_all(100);
     let nap = call(libc::SYS_nanosleep, 150, [0; 6], 0);

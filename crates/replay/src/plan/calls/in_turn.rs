@@ -1,0 +1,98 @@
+//! Threads that take turns: one sequence of calls that goes from thread to thread, as a goroutine does, or a task of a pool. Replayed as
+//! threads of their own, its calls would run at the same time.
+//! Invariant: the same calls in the same order, with the same time before each.
+
+use std::collections::HashMap;
+
+use iowhy_core::profile::{Step, StepKind, Stretch};
+
+/// Less than this share of the time in calls is beside calls of other threads: a call that returns while the next thread is woken.
+const LITTLE: f64 = 0.05;
+
+/// The part as calls of one thread, if its threads take turns, and what each of them does is not more in order than what all do: workers
+/// that read files of their own stay apart, though one of them runs at a time. `overlap` as in [`CallPattern::overlap`].
+///
+/// [`CallPattern::overlap`]: iowhy_core::profile::CallPattern::overlap
+pub(super) fn one_sequence(part: &Stretch, overlap: Option<f64>) -> Option<Stretch> {
+    let first = part.steps.first()?.thread;
+    if overlap? > LITTLE || part.steps.iter().all(|step| step.thread == first) {
+        return None;
+    }
+    let (mut in_all, mut in_each) = (Order::default(), HashMap::<u32, Order>::new());
+    for step in &part.steps {
+        in_all.follow(step);
+        in_each.entry(step.thread).or_default().follow(step);
+    }
+    if in_all.went_on < in_each.values().map(|order| order.went_on).sum() {
+        return None;
+    }
+    let steps = part.steps.iter().map(|step| Step { thread: first, ..step.clone() }).collect();
+    Some(Stretch { length_ns: part.length_ns, steps })
+}
+
+/// Transfers that go on where the one before ended.
+#[derive(Default)]
+struct Order<'a> {
+    before: Option<&'a Step>,
+    went_on: u64,
+}
+
+impl<'a> Order<'a> {
+    fn follow(&mut self, step: &'a Step) {
+        if !matches!(step.kind, StepKind::Read | StepKind::Write) {
+            return;
+        }
+        let goes_on = |before: &Step| {
+            let last = before.place.map(|at| {
+                at.saturating_add_signed(before.stride.saturating_mul(i64::from(before.count.max(1)) - 1))
+            });
+            let alike = (before.kind, before.file) == (step.kind, step.file);
+            alike && last.map(|at| at.saturating_add(before.bytes)) == step.place
+        };
+        self.went_on += u64::from(self.before.is_some_and(goes_on));
+        self.before = Some(step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(steps: Vec<Step>, overlap: Option<f64>) -> Option<Vec<u32>> {
+        let part = Stretch { length_ns: 1000, steps };
+        one_sequence(&part, overlap).map(|one| one.steps.iter().map(|step| step.thread).collect())
+    }
+
+    /// Reads by turns of two threads.
+    fn turns(file: impl Fn(u64) -> u32, place: impl Fn(u64) -> u64) -> Vec<Step> {
+        let read = |n: u64| Step {
+            thread: 7 + n as u32 % 2,
+            file: Some(file(n)),
+            place: Some(place(n)),
+            bytes: 10,
+            gap_ns: 5,
+            time_ns: 100,
+            count: 1,
+            ..Step::default()
+        };
+        (0..20).map(read).collect()
+    }
+
+    #[test]
+    fn calls_that_go_from_thread_to_thread_are_one_sequence() {
+        let hopping = || turns(|_| 0, |n| n * n * 100);
+        assert_eq!(of(hopping(), Some(0.01)), Some(vec![7; 20]));
+        assert_eq!(of(hopping(), Some(0.5)), None, "at the same time");
+        assert_eq!(of(hopping(), None), None, "not known");
+        assert_eq!(of(hopping().into_iter().step_by(2).collect(), Some(0.0)), None, "one thread");
+        assert_eq!(of(Vec::new(), Some(0.0)), None);
+    }
+
+    #[test]
+    fn workers_with_an_order_of_their_own_stay_apart() {
+        let one_at_a_time = |steps| of(steps, Some(0.0)).is_some();
+        assert!(!one_at_a_time(turns(|n| n as u32 % 2, |n| n / 2 * 10)), "a file each");
+        assert!(!one_at_a_time(turns(|_| 0, |n| n / 2 * 10 + n % 2 * 1000)), "a part of a file each");
+        assert!(one_at_a_time(turns(|_| 0, |n| n * 10)), "a reader that changes threads");
+    }
+}
