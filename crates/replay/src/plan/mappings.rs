@@ -29,8 +29,7 @@ pub(super) fn baseline(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) 
     }
     windows(facts, source, bounds).or_else(|| memory(facts, source)).ok_or_else(|| {
         if source.is_window() {
-            "its time is in page faults of mappings, and the pages that it touches are recorded with every call only \
-             (`--record-calls`, `--prove`)"
+            "its time is in page faults of mappings, and the pages that it touches are repeated by a proof only (`--prove`)"
         } else {
             "its time is in page faults of mappings, and the pages that it touches are in no record: they are memory without a file, \
              or were mapped before it began"

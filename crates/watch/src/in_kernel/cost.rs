@@ -11,6 +11,9 @@ use super::{ALL, InKernel};
 /// Calls of a piece, and pieces of each kind at most: the fastest of each are compared, since disturbance only adds.
 const CALLS: u32 = 500;
 const PIECES: usize = 5;
+/// The same of page faults, each of which takes longer: short pieces, so that some are not disturbed on a busy machine.
+const FAULTS: u32 = 100;
+const FAULT_PIECES: usize = 50;
 /// The part of a run of this length that may be spent on each of four kinds, but at least one piece is: who waited for a short run does not
 /// wait for figures that hardly matter to it.
 const PART_OF_RUN: u32 = 80;
@@ -91,8 +94,9 @@ impl InKernel {
             return [None; 2];
         }
         let mean = |piece: &[f64]| piece.iter().sum::<f64>() / piece.len() as f64;
-        let smallest = |all: Vec<f64>| all.chunks_exact(CALLS as usize).map(mean).min_by(f64::total_cmp);
-        [smallest(transfers), smallest(faults)]
+        let smallest =
+            |all: &[f64], piece: u32| all.chunks_exact(piece as usize).map(mean).min_by(f64::total_cmp);
+        [smallest(&transfers, CALLS), smallest(&faults, FAULTS)]
     }
 }
 
@@ -122,13 +126,13 @@ fn transfer(file: &impl AsFd) {
 
 /// The time of a fault on anonymous memory: the fastest of some pieces. `None`: there is no memory.
 fn fastest_faults() -> Option<f64> {
-    (0..PIECES).map(|_| faults().ok()).collect::<Option<Vec<f64>>>()?.into_iter().min_by(f64::total_cmp)
+    (0..FAULT_PIECES).map(|_| faults().ok()).collect::<Option<Vec<f64>>>()?.into_iter().min_by(f64::total_cmp)
 }
 
 /// Touches each page of new memory once.
 fn faults() -> rustix::io::Result<f64> {
     let page = rustix::param::page_size();
-    let bytes = CALLS as usize * page;
+    let bytes = FAULTS as usize * page;
     let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory that exists.
     let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags) }?;
@@ -142,5 +146,5 @@ fn faults() -> rustix::io::Result<f64> {
     let took_ns = begin.elapsed().as_nanos() as f64;
     // SAFETY: the mapping was made above and is used no more.
     unsafe { munmap(start, bytes) }?;
-    Ok(took_ns / f64::from(CALLS))
+    Ok(took_ns / f64::from(FAULTS))
 }

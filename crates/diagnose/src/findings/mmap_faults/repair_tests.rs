@@ -1,7 +1,7 @@
 //! Tests of the repair of `mmap-faults`.
 
 use iowhy_core::finding::FindingId;
-use iowhy_core::replay::{Advice, Op, Role, State};
+use iowhy_core::replay::{Advice, Op, Plan, Role, State};
 
 use crate::findings::{others, repaired};
 use crate::repair::RunFacts;
@@ -35,7 +35,7 @@ fn touches_in_order_are_announced_and_those_at_random_are_populated_first() {
     let mut random =
         plan(Role::User, vec![touch(70, 1, 0), touch(3, 1, 0), touch(90, 1, 0), touch(40, 1, 0)]);
     random.files[0].size_bytes = 4 * 131_072;
-    let refused = |plan| repaired(FindingId::MmapFaults, plan, &RunFacts::default()).unwrap_err();
+    let refused = |plan: &Plan| repaired(FindingId::MmapFaults, plan, &RunFacts::default()).unwrap_err();
     assert!(refused(&random).contains("are cached"));
     random.files[0].state = State::Cold;
     let now = repair(FindingId::MmapFaults, &random);
