@@ -174,6 +174,11 @@ struct io_kiocb {
 	void *ctx;
 };
 
+/* The registers before it differ between architectures. */
+struct bpf_perf_event_data {
+	u64 addr;
+};
+
 /* The values differ between kernels. */
 enum req_flag_bits { __REQ_RAHEAD = 19 };
 

@@ -192,6 +192,8 @@ struct thread {
 	u16 fresh;
 	/* When the call under way began, where a window was open then; 0: it is not known. */
 	u64 entered_ns;
+	/* When the page fault under way began; 0: none is, or it is not known. */
+	u64 fault_ns;
 	struct run runs[2];
 };
 
@@ -1157,6 +1159,7 @@ int on_end(u64 *context)
 	return 0;
 }
 
+#include "faults.h"
 #include "tails.h"
 #include "machine.h"
 

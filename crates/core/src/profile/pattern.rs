@@ -19,7 +19,7 @@ pub struct CallPattern {
     /// Every call was recorded; absent where windows of calls were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<CompleteRecord>,
-    /// Of the time in recorded calls on files with offsets, the share in which a call of another thread was in the kernel as well, 0 to 1:
+    /// Of the time in recorded calls on files with offsets and in page faults on mapped ones, the share in which another thread was in one as well, 0 to 1:
     /// near 0, threads take turns. Absent where no such call was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<f64>,
@@ -31,8 +31,14 @@ pub struct CallPattern {
 pub struct CompleteRecord {
     /// System calls in the record, of all kinds.
     pub calls: u64,
-    /// System calls after those: the room for the record was full.
+    /// System calls, and page faults where those are recorded, after those: the room for the record was full.
     pub missing: u64,
+    /// Page faults of the program's own code in the record, those on anonymous memory as well.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub faults: u64,
+    /// Time in them, of all threads together.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub fault_time_ns: u64,
     /// From the start of the record to the return of its last call.
     pub length_ns: u64,
     /// Where the stretch begins, from the start of the record.
@@ -40,6 +46,13 @@ pub struct CompleteRecord {
     /// By how much the observer lengthened each recorded duration, measured after the run; absent where that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excess_ns: Option<f64>,
+    /// What recording a page fault took of the program's time, and by how much it lengthened its recorded duration; absent where no fault
+    /// was recorded, or that could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault_cost_ns: Option<f64>,
+    /// See `fault_cost_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault_excess_ns: Option<f64>,
     /// Sums over all steps of the record, by file and kind.
     pub totals: Vec<StepTotal>,
 }
@@ -128,13 +141,17 @@ pub enum StepKind {
     Munmap,
     /// posix_fadvise: `argument` is the advice; `bytes` 0 means to the end.
     Advise,
-    /// madvise: `argument` is the advice.
+    /// madvise: `argument` is the advice; of a file that was mapped in this stretch with its offset.
     AdviseMap,
     /// fallocate of a range: `argument` is the mode.
     Allocate,
     /// A file was opened (in this stretch; the open itself); `file` is what was opened, `argument` the flags that were asked for, as
     /// in open(2) (0 for openat2).
     Open,
+    /// No call: the program touched a page of a file that was mapped in this record, and that took a page fault. `argument` is the last advice
+    /// on the order of accesses there (madvise). Pages that the kernel mapped along with it are in no step, nor are touches by calls.
+    /// Only in a [`CompleteRecord`].
+    Touch,
 }
 
 /// One call, or a run of equal ones at evenly spaced offsets.
@@ -178,6 +195,10 @@ pub struct Step {
 }
 
 fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_nothing(n: &u64) -> bool {
     *n == 0
 }
 

@@ -1,9 +1,14 @@
 //! `mmap-faults`, `mmap-lock`: one mapping of the file that stays, instead of windows that come and go; of one mapping that
-//! is gone through in order, the kernel is told so. Memory that is taken and given back is kept. The same pages are touched in the same order.
+//! is gone through in order, the kernel is told so; one that is touched at random is populated first. Memory that is taken and given back is
+//! kept. The same pages are touched in the same order.
 
-use iowhy_core::replay::{Advice, Op, Plan};
+use iowhy_core::replay::{Action, Advice, Op, Plan, Role, State};
 
+use super::order::{self, Order};
 use super::{Repaired, RunFacts, buffers, done};
+
+/// What the kernel reads around the page of a fault unless it is told otherwise: 128 KiB.
+const AROUND_BYTES: u64 = 131_072;
 
 pub(crate) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     let mut repaired = plan.clone();
@@ -24,12 +29,41 @@ pub(crate) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
         }
         return done(repaired, "one persistent mapping");
     }
-    let in_order = plan.actions().any(|a| a.op == Op::TouchPages && a.count > 2);
-    if !in_order {
+    if !plan.any(|a| a.op == Op::TouchPages) {
         return Err("no mapping is created and removed repeatedly".to_owned());
     }
-    repaired.files.iter_mut().for_each(|f| f.advice = Advice::Sequential);
-    done(repaired, "MADV_SEQUENTIAL")
+    let files = 0..plan.files.len() as u32;
+    let in_order: Vec<u32> = files.clone().filter(|file| is_in_order(plan, *file)).collect();
+    if !in_order.is_empty() {
+        in_order.iter().for_each(|file| repaired.files[*file as usize].advice = Advice::Sequential);
+        return done(repaired, "MADV_SEQUENTIAL");
+    }
+    let populated: Vec<Action> = files.filter_map(|file| populating(plan, file)).collect();
+    let Some(thread) = repaired.threads.first_mut().filter(|_| !populated.is_empty()) else {
+        return Err("pages are touched in no order, and are cached or few in their file".to_owned());
+    };
+    thread.splice(..0, populated);
+    done(repaired, "the whole file populated first")
+}
+
+fn touches(plan: &Plan, file: u32) -> Vec<&Action> {
+    plan.actions().filter(|a| a.file == file && a.op == Op::TouchPages).collect()
+}
+
+/// Whether pages of a file are touched from its start to its end.
+fn is_in_order(plan: &Plan, file: u32) -> bool {
+    let touches = touches(plan, file);
+    let calls: u64 = touches.iter().map(|a| u64::from(a.count)).sum();
+    calls > 2 && matches!(order::order(&touches), Order::Sequential | Order::Forward)
+}
+
+/// Brings all of a file into the page cache, where the touches would have the kernel read as much around their pages.
+fn populating(plan: &Plan, file: u32) -> Option<Action> {
+    let planned = plan.files.get(file as usize)?;
+    let cold = planned.role == Role::User && planned.state == State::Cold;
+    let calls: u64 = touches(plan, file).iter().map(|a| u64::from(a.count)).sum();
+    let all = cold && calls > 0 && calls.saturating_mul(AROUND_BYTES) >= planned.size_bytes;
+    all.then(|| Action::one(Op::MapReadUnmap { populate: true }, file, 0, planned.size_bytes, 0.0))
 }
 
 pub(crate) fn others(plan: &Plan, _: &RunFacts) -> Vec<Repaired> {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use iowhy_core::problem::Problem;
-use iowhy_core::replay::{Op, Plan, Role};
+use iowhy_core::replay::{Advice, Op, Plan, PlanFile, Role};
 use serde::{Deserialize, Serialize};
 
 use super::files::{self, ReplayFile};
@@ -73,7 +73,13 @@ impl LocalReplay {
             let stay = on_file().filter(|a| a.op == Op::MakeFile { stays: true }).map(|a| u64::from(a.count));
             (stay.sum::<u64>() * u64::from(plan.passes.max(1))).max(u64::from(on_file().next().is_some()))
         };
-        let open = |(at, file)| files::open(file, made(at));
+        // The advice for a mapping is not that for its descriptor: that changes the read-ahead of both.
+        let mapped = |op| matches!(op, Op::TouchPages | Op::TouchLines | Op::MapReadUnmap { .. });
+        let by_calls = |at: usize| plan.any(|a| a.file as usize == at && !mapped(a.op));
+        let open = |(at, file): (usize, &PlanFile)| {
+            let advice = if by_calls(at) { file.advice } else { Advice::Normal };
+            files::open(&PlanFile { advice, ..file.clone() }, made(at))
+        };
         let files = plan.files.iter().enumerate().map(open).collect::<Result<_, _>>()?;
         let trees = plan.tree.as_ref().map(ScratchTrees::new).transpose()?;
         let cold_memory = host_memory::cold_memory(&plan);

@@ -1,9 +1,11 @@
-//! The baseline from the record of every call: the same calls in the same order, with their sizes, offsets and think times.
+//! The baseline from the record of every call: the same calls in the same order, with their sizes, offsets and think times; where asked
+//! for, with the touches of mapped files between them.
 //! Invariant: each step of the record's part that is on a file of the plan is in the plan once, with all its calls.
 
 mod in_turn;
 mod moments;
 mod roles;
+pub(super) mod touches;
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,6 +24,7 @@ use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 use iowhy_diagnose::repair::buffers;
 use iowhy_diagnose::repair::order;
+use touches::Touches;
 
 const PAGE: u64 = 4096;
 /// MAP_POPULATE.
@@ -53,8 +56,19 @@ const MAX_OF_A_CALL: u64 = 0x7fff_f000;
 /// Repairs look at each call of a pass; a record that was changed may hold any number of them. No part of a record has as many.
 const MAX_CALLS: u64 = 1 << 24;
 
-/// The plan.
+/// The plan. Touches of mappings are the program's own time.
 pub(super) fn baseline(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Result<Baseline, String> {
+    with_touches(facts, source, bounds, &HashSet::new())
+}
+
+/// The plan with the touches of these files of the pattern.
+pub(super) fn with_touches(
+    facts: &Facts<'_>,
+    source: &Source<'_>,
+    bounds: &Bounds,
+    files: &HashSet<u32>,
+) -> Result<Baseline, String> {
+    let source = &source.with_touches_of(files);
     let one = in_turn::one_sequence(&source.part, facts.profile.pattern.overlap);
     let part = one.as_ref().unwrap_or(&source.part);
     let mut builder = Builder::new(facts, part, *bounds);
@@ -72,11 +86,13 @@ struct PlannedThread {
     time_ns: u64,
 }
 
-/// Time that recording took out of the program at its calls: without that of sleeps, which are within calls.
+/// Time that recording took out of the program at its calls: without that of sleeps, which are within calls, and of page faults.
 fn recording_of_calls_ns(facts: &Facts<'_>) -> f64 {
     let observer = &facts.profile.observer;
     let sleeps = facts.account.sum(|e| !e.busy).events as f64;
-    (observer.in_program_ns - sleeps * observer.switch_cost_ns.unwrap_or(0.0)).max(0.0)
+    let record = facts.profile.pattern.record.as_ref();
+    let faults_ns = record.map_or(0.0, |r| r.faults as f64 * r.fault_cost_ns.unwrap_or(0.0));
+    (observer.in_program_ns - sleeps * observer.switch_cost_ns.unwrap_or(0.0) - faults_ns).max(0.0)
 }
 
 /// A plan that grows.
@@ -117,6 +133,7 @@ struct Builder<'a> {
     /// By how much tracing lengthens a call, and the time before it.
     in_call_ns: f64,
     before_call_ns: f64,
+    touches: Touches,
     bounds: Bounds,
 }
 
@@ -134,7 +151,8 @@ impl<'a> Builder<'a> {
             }
         }
         let writes = |s: &&Step| matches!(s.kind, StepKind::Write | StepKind::Sync);
-        let moves = |s: &&Step| matches!(s.kind, StepKind::Read | StepKind::Write | StepKind::Sync);
+        let moves =
+            |s: &&Step| matches!(s.kind, StepKind::Read | StepKind::Write | StepKind::Sync | StepKind::Touch);
         let pattern = &facts.profile.pattern;
         let record = pattern.record.as_ref();
         let in_call_ns = record.and_then(|record| record.excess_ns).unwrap_or(0.0);
@@ -163,6 +181,7 @@ impl<'a> Builder<'a> {
             made_files_stay: moments::made_files_stay(facts),
             in_call_ns,
             before_call_ns: (each_ns - in_call_ns).max(0.0),
+            touches: Touches::new(record),
             bounds,
         }
     }
@@ -195,6 +214,7 @@ impl<'a> Builder<'a> {
         let what = match step.kind {
             StepKind::Read => Op::Read { fresh: step.fresh },
             StepKind::Write => Op::Write,
+            StepKind::Touch => Op::TouchPages,
             StepKind::Seek => Op::Seek,
             StepKind::Sync => Op::Fsync { metadata: step.argument == 1 },
             StepKind::Open => {
@@ -272,7 +292,12 @@ impl<'a> Builder<'a> {
     /// Adds the calls of a step, with the program's own time before each.
     fn push(&mut self, step: &Step, action: Action) {
         let calls = f64::from(action.count.max(1));
-        let think_ns = (step.gap_ns as f64 / calls - self.before_call_ns).max(0.0);
+        let touches = action.op == Op::TouchPages;
+        let before_ns = if touches { self.touches.before_ns } else { self.before_call_ns };
+        let think_ns = (step.gap_ns as f64 / calls - before_ns).max(0.0);
+        if touches {
+            self.touches.take(action.file, step);
+        }
         *self.recorded.of(action.op) += step.time_ns as f64;
         if matches!(action.op, Op::Allocate { .. }) {
             self.allocated_ns += step.time_ns;
@@ -467,16 +492,19 @@ impl<'a> Builder<'a> {
             self.settle(at, from_start)?;
         }
         self.add_ends_of_moments();
+        self.advise_mappings();
         let (recorded, calls) = (self.recorded, self.recorded_calls.sum_ns());
         let without = |time_ns: f64, calls: f64| (time_ns - calls * self.in_call_ns).max(0.0);
+        let (touches, in_touches_ns) = (self.touches.count, self.touches.recording_ns());
         let parts = Parts {
-            reads_ns: without(recorded.reads_ns, self.recorded_calls.reads_ns),
+            reads_ns: without(recorded.reads_ns - in_touches_ns, self.recorded_calls.reads_ns - touches),
             writes_ns: without(recorded.writes_ns, self.recorded_calls.writes_ns),
             syncs_ns: without(recorded.syncs_ns, self.recorded_calls.syncs_ns),
             metadata_ns: without(recorded.metadata_ns, self.recorded_calls.metadata_ns),
         };
         let operations = self.operations();
-        let in_account = wall_ns(self.facts, &operations);
+        let touched_ns = if operations.contains(&Operation::Fault) { 0.0 } else { self.touches_wall_ns() };
+        let in_account = wall_ns(self.facts, &operations) + touched_ns;
         let names: Vec<Operation> = ON_NAMES.into_iter().filter(|name| !operations.contains(name)).collect();
         let goes_along_ns = (wall_ns(self.facts, &names) - self.allocated_ns as f64).max(0.0);
         let Some(record) = source.record else {
@@ -531,13 +559,15 @@ impl<'a> Builder<'a> {
     fn notes(&self, record: &CompleteRecord, program_ns: f64, steps: &[Step], whole: bool) -> Vec<String> {
         let mut notes = Vec::new();
         let part: u64 = steps.iter().map(|s| u64::from(s.count)).sum();
-        let all: u64 = record.totals.iter().map(|total| total.calls).sum();
+        let takes_part = |t: &&StepTotal| t.kind != StepKind::Touch || self.is_touched(t.file);
+        let all: u64 = record.totals.iter().filter(takes_part).map(|total| total.calls).sum();
         if part < all || !whole {
             notes.push(format!(
-                "replayed: {} of {} recorded calls on files, from {} after the start on, without a gap; the rest of the run is \
+                "replayed: {} of {} recorded {}, from {} after the start on, without a gap; the rest of the run is \
                  taken to gain as much",
                 count(part),
                 count(all),
+                if self.touches.count > 0.0 { "calls on files and touches of mapped pages" } else { "calls on files" },
                 time(record.from_ns as f64)
             ));
         }
@@ -571,6 +601,7 @@ impl<'a> Builder<'a> {
                 ));
             }
         }
+        notes.extend(self.touches.note());
         if self.plan.files.iter().any(|f| f.shift_bytes > 0) {
             notes.push(
                 "each round reads another part of the file, at the same distances: hosts and devices cache"
@@ -588,6 +619,7 @@ impl<'a> Builder<'a> {
                 StepKind::Read | StepKind::Write | StepKind::Seek => self.takes_part(&step),
                 StepKind::Sync => self.takes_part(&step) || self.moment_in(total.file, None).is_some(),
                 StepKind::Open => self.is_made_for_a_moment(total.file),
+                StepKind::Touch => self.known(&step).is_some_and(|file| self.touches.on(file)),
                 StepKind::Allocate => {
                     self.plan.any(|a| matches!(a.op, Op::Allocate { .. })) && self.takes_part(&step)
                 }

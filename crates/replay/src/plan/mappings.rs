@@ -1,6 +1,7 @@
-//! The baseline of programs whose time is in mappings: each recorded mmap of a file or of memory, in order.
+//! The baseline of programs whose time is in mappings: the recorded touches of mapped files; else each recorded mmap of a file or of memory, in
+//! order.
 //!
-//! Which pages of a long mapping the program touches is in no call, so such a program is refused.
+//! Touches are recorded with every call only. Without them a program with long mappings is refused.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +9,13 @@ use iowhy_core::profile::{Step, StepKind};
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role};
 
 use super::baseline::Baseline;
-use super::calls::POPULATE;
+use super::calls::touches::{self, MANY_WINDOWS};
+use super::calls::{self, POPULATE};
 use super::duration::{Bounds, passes, wall_ns};
 use super::source::Source;
 use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 
-/// So many windows are a habit.
-const MANY_WINDOWS: f64 = 8.0;
 /// A share that counts as most.
 const MOSTLY: f64 = 0.5;
 
@@ -24,9 +24,17 @@ const MOSTLY: f64 = 0.5;
 /// # Errors
 /// The program made few mappings, and what it touches in them is not recorded.
 pub(super) fn baseline(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Result<Baseline, String> {
+    if let Some(files) = touches::files(facts, source) {
+        return calls::with_touches(facts, source, bounds, &files);
+    }
     windows(facts, source, bounds).or_else(|| memory(facts, source)).ok_or_else(|| {
-        "its time is in page faults of mappings, and the pages that it touches are in no record of calls"
-            .to_owned()
+        if source.is_window() {
+            "its time is in page faults of mappings, and the pages that it touches are repeated by a proof only (`--prove`)"
+        } else {
+            "its time is in page faults of mappings, and the pages that it touches are in no record: they are memory without a file, \
+             or were mapped before it began"
+        }
+        .to_owned()
     })
 }
 

@@ -18,6 +18,8 @@ pub(crate) mod small_files;
 pub(crate) mod source;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod touches_tests;
 pub mod what_if;
 pub(crate) mod window;
 

@@ -1,7 +1,7 @@
 //! Recorded calls that a plan is made of: the record of every call, or one of the windows in which calls were recorded.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use iowhy_core::profile::{CompleteRecord, Step, StepKind, Stretch};
 use iowhy_diagnose::findings::Facts;
@@ -44,6 +44,26 @@ impl<'a> Source<'a> {
             .filter(|(_, stretch)| stretch.steps.iter().any(matters))
             .ok_or_else(|| "no call on a file was recorded with its place".to_owned())?;
         Ok(Source { record: None, part: Cow::Owned(part), from_start: index == 0 })
+    }
+
+    /// The same with the touches of these files of the pattern and no others: those are the program's own time before its next step.
+    pub(super) fn with_touches_of(&self, files: &HashSet<u32>) -> Source<'a> {
+        let stays =
+            |step: &Step| step.kind != StepKind::Touch || step.file.is_some_and(|file| files.contains(&file));
+        if self.part.steps.iter().all(stays) {
+            return self.clone();
+        }
+        let mut own: HashMap<u32, u64> = HashMap::new();
+        let mut steps = Vec::new();
+        for step in &self.part.steps {
+            let own_ns = own.remove(&step.thread).unwrap_or(0).saturating_add(step.gap_ns);
+            if stays(step) {
+                steps.push(Step { gap_ns: own_ns, ..step.clone() });
+            } else {
+                own.insert(step.thread, own_ns.saturating_add(step.time_ns));
+            }
+        }
+        Source { part: Cow::Owned(Stretch { length_ns: self.part.length_ns, steps }), ..self.clone() }
     }
 
     /// The first part of it, by the time of its longest thread.

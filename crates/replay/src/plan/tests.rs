@@ -90,7 +90,7 @@ pub(super) fn recorded(files: Vec<PatternFile>, steps: Vec<Step>, whole: u64) ->
 
 /// A program that touches a mapping of 1 GiB.
 #[test]
-fn touches_of_a_long_mapping_are_in_no_record() {
+fn a_long_mapping_without_recorded_touches_is_refused() {
     let run = Run::new(1.0)
         .wait(Operation::Fault, Wait::DeviceRead, 0.9)
         .busy(Operation::User, Layer::Program, 0.1)

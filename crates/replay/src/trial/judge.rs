@@ -154,8 +154,10 @@ impl Tried {
 impl Against<'_> {
     /// `saves_calls`: whether the program also saves its own time around calls that are removed.
     pub(super) fn judge(&self, saves_calls: bool, repaired: &Repaired, times: &ArmTimes) -> Tried {
-        let left = repaired.plan.system_calls() as f64 / (self.baseline.plan.system_calls() as f64).max(1.0);
-        let removed_share = if saves_calls { (1.0 - left).max(0.0) } else { 0.0 };
+        let (before, left) = (self.baseline.plan.system_calls(), repaired.plan.system_calls());
+        // Who only touches pages makes none.
+        let removed = if before == 0 { 0.0 } else { (1.0 - left as f64 / before as f64).max(0.0) };
+        let removed_share = if saves_calls { removed } else { 0.0 };
         self.judge_times(removed_share, repaired, times, 1.0)
     }
 

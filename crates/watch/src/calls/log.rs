@@ -1,6 +1,7 @@
 //! Recorded calls in their order, as far as they move bytes or steer how bytes are moved: what a replay needs, in bounded
-//! memory; and how long calls took. A file is told by its [`FileKey`]; its path is looked up when the run has ended.
+//! memory, and the page faults between them; and how long calls took. A file is told by its [`FileKey`]; its path is looked up when the run has ended.
 
+mod pieces;
 mod slowest;
 
 use std::collections::{HashMap, HashSet};
@@ -11,14 +12,13 @@ use iowhy_linux::syscalls;
 use super::whole::Whole;
 use super::{Direction, FileKey, Place, Shape, UNKNOWN, open_flags, portable_flags};
 use crate::event_log::SlowCall;
+use pieces::Pieces;
 use slowest::Slowest;
 
-/// Less anonymous memory than this is the small change of an allocator.
-const MIN_TAKEN_BYTES: u64 = 64 << 10;
 /// Places of buffers are told within a page.
 const PAGE: u64 = 4096;
-/// Pieces of memory that are remembered of one process.
-const MAX_PIECES: usize = 1024;
+/// Number of records that are page faults (`FAULT` of `bpf/faults.h`).
+const FAULT: u32 = u32::MAX;
 /// Files that are told apart in a pattern: those with the most steps. All others are one file without a path.
 const MAX_FILES: usize = 256;
 /// Longest stretch.
@@ -44,6 +44,13 @@ pub(crate) struct CallRecord {
     pub(crate) file: Option<FileKey>,
     /// Position of the open file after the call.
     pub(crate) position: u64,
+}
+
+impl CallRecord {
+    /// Whether it is no call but a page fault of the program's own code. Its first argument is the address.
+    pub(crate) fn is_fault(&self) -> bool {
+        self.number == FAULT
+    }
 }
 
 /// How long the recorded calls took: how many, and their sum.
@@ -72,15 +79,6 @@ pub(crate) struct Durations {
     pub(crate) by_path: HashMap<String, [Duration; 2]>,
 }
 
-/// Memory that was mapped in this stretch.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
-    start: u64,
-    bytes: u64,
-    /// Anonymous, and nothing was read into it yet.
-    unused: bool,
-}
-
 /// What is logged.
 #[derive(Debug, Default)]
 pub(crate) struct CallLog {
@@ -94,7 +92,7 @@ pub(crate) struct CallLog {
     steps: Vec<Step>,
     /// By thread: when its last call returned, and the index of its last step.
     last: HashMap<u32, (u64, Option<usize>)>,
-    pieces: HashMap<u32, Vec<Piece>>,
+    pieces: Pieces,
     /// Calls that began earlier are not recorded whole.
     window_ns: u64,
     start_ns: u64,
@@ -122,7 +120,7 @@ struct Overlap {
 }
 
 impl Overlap {
-    /// Takes calls on files with offsets in the order of their return: each is beside the one before from when it began to when that
+    /// Takes calls on files with offsets, and page faults on mapped ones, in the order of their return: each is beside the one before from when it began to when that
     /// returned.
     fn take(&mut self, record: &CallRecord) {
         let time_ns = record.returned_ns.saturating_sub(record.entered_ns);
@@ -182,11 +180,12 @@ impl CallLog {
         if record.entered_ns < self.window_ns {
             return;
         }
+        if record.is_fault() {
+            return self.take_fault(record);
+        }
         if let Some(whole) = &mut self.whole {
             whole.call(record.returned_ns.saturating_sub(self.start_ns));
-            let (returned, between) = self.between.entry(record.tid).or_insert((record.entered_ns, 0));
-            *between += record.entered_ns.saturating_sub(*returned);
-            *returned = record.returned_ns;
+            self.pass(record);
         } else if record.entered_ns >= self.stretch_end_ns() {
             self.end_stretch();
             (self.start_ns, self.end_ns) = (record.entered_ns, record.entered_ns);
@@ -201,6 +200,7 @@ impl CallLog {
         if record.value < 0 {
             return;
         }
+        self.pieces.follow(record);
         let shape = Shape::from_number(i64::from(record.number));
         if let (Shape::Move { direction, .. }, Some(file)) = (shape, record.file) {
             self.by_file.entry(file).or_default()[direction as usize].add(time_ns);
@@ -211,6 +211,35 @@ impl CallLog {
         if let Some(seen) = self.seen(record, shape) {
             self.note(record, seen);
         }
+    }
+
+    /// Takes a page fault. One that is on no file that was mapped in this record is the program's own time, as all faults are in windows.
+    fn take_fault(&mut self, record: &CallRecord) {
+        let ended_ns = record.returned_ns.saturating_sub(self.start_ns);
+        let Some(whole) = &mut self.whole else { return };
+        let time_ns = record.returned_ns.saturating_sub(record.entered_ns);
+        whole.fault(ended_ns, time_ns);
+        let Some(mapped) = self.pieces.file_at(record.pid, record.arguments[0]) else { return };
+        self.overlap.take(record);
+        self.pass(record);
+        let step = Step {
+            kind: StepKind::Touch,
+            file: Some(mapped.file),
+            place: Some(mapped.offset / PAGE * PAGE),
+            bytes: PAGE,
+            argument: mapped.advice,
+            count: 1,
+            time_ns,
+            ..Step::default()
+        };
+        self.note(record, Seen { step, memory: None });
+    }
+
+    /// The program's own time goes on when a record ends.
+    fn pass(&mut self, record: &CallRecord) {
+        let (returned, between) = self.between.entry(record.tid).or_insert((record.entered_ns, 0));
+        *between += record.entered_ns.saturating_sub(*returned);
+        *returned = record.returned_ns;
     }
 
     /// When the stretch is over that is being logged.
@@ -269,11 +298,15 @@ impl CallLog {
         Some(Seen { step, memory })
     }
 
-    fn note(&mut self, record: &CallRecord, seen: Seen) {
+    fn note(&mut self, record: &CallRecord, mut seen: Seen) {
         if self.steps.len() >= CallPattern::MAX_STRETCH_STEPS {
             return;
         }
-        let Some(fresh) = self.memory(record.pid, &seen) else { return };
+        let Some(fresh) = self.pieces.take(record.pid, &seen.step, seen.memory) else { return };
+        if let (StepKind::AdviseMap, Some(at)) = (seen.step.kind, seen.memory) {
+            let mapped = self.pieces.file_at(record.pid, at);
+            (seen.step.file, seen.step.place) = (mapped.map(|m| m.file), mapped.map(|m| m.offset));
+        }
         let next = self.threads.len() as u32;
         let thread = *self.threads.entry(record.tid).or_insert(next);
         if let Some(whole) = &mut self.whole {
@@ -294,35 +327,6 @@ impl CallLog {
         };
         self.last.insert(record.tid, (record.returned_ns, index));
         self.end_ns = self.end_ns.max(record.returned_ns);
-    }
-
-    /// Follows memory that comes and goes. Returns whether the call is the first to use its memory; `None` where the
-    /// call concerns memory that is none of the program's files or buffers.
-    fn memory(&mut self, pid: u32, seen: &Seen) -> Option<bool> {
-        let pieces = self.pieces.entry(pid).or_default();
-        let holds = |p: &Piece, at: u64| at.checked_sub(p.start).is_some_and(|into| into < p.bytes);
-        match (seen.step.kind, seen.memory) {
-            (StepKind::MmapAnon, _) if seen.step.bytes < MIN_TAKEN_BYTES => None,
-            (StepKind::MmapAnon | StepKind::Map, Some(start)) => {
-                if pieces.len() >= MAX_PIECES {
-                    pieces.remove(0);
-                }
-                let unused = seen.step.kind == StepKind::MmapAnon;
-                pieces.push(Piece { start, bytes: seen.step.bytes, unused });
-                Some(false)
-            }
-            (StepKind::Munmap, Some(start)) => {
-                let at = pieces.iter().position(|p| holds(p, start))?;
-                pieces.remove(at);
-                Some(false)
-            }
-            (StepKind::AdviseMap, Some(at)) => pieces.iter().any(|p| holds(p, at)).then_some(false),
-            (StepKind::Read | StepKind::Write, Some(at)) => {
-                let piece = pieces.iter_mut().find(|p| holds(p, at));
-                Some(piece.is_some_and(|p| std::mem::take(&mut p.unused)))
-            }
-            _ => Some(false),
-        }
     }
 
     /// Calls are not recorded from now on.

@@ -7,7 +7,7 @@ use iowhy_core::profile::{Step, StepKind};
 /// A record stops growing at this length: some five million random reads.
 const MAX_BYTES: usize = 64 << 20;
 
-const KINDS: [StepKind; 11] = [
+const KINDS: [StepKind; 12] = [
     StepKind::Read,
     StepKind::Write,
     StepKind::Seek,
@@ -19,6 +19,7 @@ const KINDS: [StepKind; 11] = [
     StepKind::AdviseMap,
     StepKind::Open,
     StepKind::Allocate,
+    StepKind::Touch,
 ];
 /// The first byte: the kind in the low bits, and these.
 const FRESH: u8 = 1 << 4;
@@ -185,7 +186,7 @@ mod tests {
                 let count = some(3) as u32 + 1;
                 let step = Step {
                     thread: some(2) as u32,
-                    kind: KINDS[some(10) as usize],
+                    kind: KINDS[some(12) as usize],
                     file: some(4).checked_sub(1).map(|file| file as u32),
                     place: some(u64::MAX).checked_sub(1),
                     bytes: some(1 << 40),

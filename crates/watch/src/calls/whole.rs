@@ -1,4 +1,4 @@
-//! A record of every call: its packed steps, their sums, and the part of it that a replay takes.
+//! A record of every call, and of the page faults between them: its packed steps, their sums, and the part of it that a replay takes.
 //! Invariant: each step is in the sums, and those of the part are steps of the record without one left out between.
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,6 +23,8 @@ pub(super) struct Whole {
     /// By thread: a run of equal calls that may go on.
     pending: BTreeMap<u32, Timed>,
     calls: u64,
+    faults: u64,
+    fault_time_ns: u64,
     end_ns: u64,
 }
 
@@ -43,6 +45,13 @@ impl Whole {
     pub(super) fn call(&mut self, returned_ns: u64) {
         self.calls += 1;
         self.end_ns = self.end_ns.max(returned_ns);
+    }
+
+    /// A page fault that took `time_ns` ended, this time after the start.
+    pub(super) fn fault(&mut self, ended_ns: u64, time_ns: u64) {
+        self.faults += 1;
+        self.fault_time_ns = self.fault_time_ns.saturating_add(time_ns);
+        self.end_ns = self.end_ns.max(ended_ns);
     }
 
     /// A step that began this time after the start.
@@ -89,11 +98,12 @@ impl Whole {
         totals.sort_by_key(|total| (total.file, total.kind as u8));
         let record = CompleteRecord {
             calls: self.calls,
-            missing: 0,
+            faults: self.faults,
+            fault_time_ns: self.fault_time_ns,
             length_ns: self.end_ns,
             from_ns,
-            excess_ns: None,
             totals,
+            ..CompleteRecord::default()
         };
         let steps = steps.into_iter().map(|timed| timed.step).collect();
         (record, Stretch { length_ns: end_ns.saturating_sub(from_ns), steps })

@@ -1,16 +1,19 @@
-//! What counting costs the program, measured on a thread of our own after the program has ended.
+//! What counting and recording cost the program, measured on a thread of our own after the program has ended.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::{ALL, InKernel};
-use crate::calls::CallRecord;
 
 /// Calls of a piece, and pieces of each kind at most: the fastest of each are compared, since disturbance only adds.
 const CALLS: u32 = 500;
 const PIECES: usize = 5;
+/// The same of page faults, each of which takes longer: short pieces, so that some are not disturbed on a busy machine.
+const FAULTS: u32 = 100;
+const FAULT_PIECES: usize = 50;
 /// The part of a run of this length that may be spent on each of four kinds, but at least one piece is: who waited for a short run does not
 /// wait for figures that hardly matter to it.
 const PART_OF_RUN: u32 = 80;
@@ -25,6 +28,16 @@ pub(crate) struct Cost {
     /// By how much a recorded duration is longer than the call takes without the observer (below 0: shorter, for the way into the
     /// kernel and out of it is not in it); where calls are recorded.
     pub(crate) excess_ns: Option<f64>,
+    /// The same of a page fault, where faults are recorded.
+    pub(crate) fault: Option<FaultCost>,
+}
+
+/// What recording a page fault costs, in nanoseconds of the program's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct FaultCost {
+    pub(crate) cost_ns: f64,
+    /// See [`Cost::excess_ns`].
+    pub(crate) excess_ns: f64,
 }
 
 impl InKernel {
@@ -44,13 +57,21 @@ impl InKernel {
                     self.allow_records(ALL).ok()?;
                 }
                 let watched = (fastest(&call), fastest(&|| transfer(&file)));
-                let duration = if recorded { self.usual_transfer_ns(tid) } else { None };
+                let faults = recorded && !self.faults.is_empty();
+                let faulted = if faults { fastest_faults() } else { None };
+                let [duration, fault] = if recorded { self.usual_ns(tid) } else { [None; 2] };
                 drop(self);
                 let bare = (fastest(&call), fastest(&|| transfer(&file)));
+                let fault = faulted.zip(fault).and_then(|(watched, recorded)| {
+                    let bare = fastest_faults()?;
+                    let cost_ns = (watched - bare).max(0.0);
+                    Some(FaultCost { cost_ns, excess_ns: recorded - bare })
+                });
                 let cost = Cost {
                     call_ns: watched.0 - bare.0,
                     transfer_ns: watched.1 - bare.1,
                     excess_ns: duration.map(|ns| ns - bare.1),
+                    fault,
                 };
                 (cost.call_ns > 0.0 && cost.transfer_ns > 0.0).then_some(cost)
             });
@@ -58,18 +79,24 @@ impl InKernel {
         })
     }
 
-    /// The smallest mean of the durations of a piece of transfers that this thread just made.
-    fn usual_transfer_ns(&mut self, tid: u32) -> Option<f64> {
-        let mut durations = Vec::new();
-        let made = |record: &CallRecord| record.tid == tid && i64::from(record.number) == libc::SYS_pread64;
-        self.take_records(&mut |record| {
-            if made(record) {
-                durations.push(record.returned_ns.saturating_sub(record.entered_ns) as f64);
+    /// The smallest means of the durations of a piece of transfers, and of faults, that this thread just made.
+    fn usual_ns(&mut self, tid: u32) -> [Option<f64>; 2] {
+        let (mut transfers, mut faults) = (Vec::new(), Vec::new());
+        let taken = self.take_records(&mut |record| {
+            let took_ns = record.returned_ns.saturating_sub(record.entered_ns) as f64;
+            if record.tid == tid && record.is_fault() {
+                faults.push(took_ns);
+            } else if record.tid == tid && i64::from(record.number) == libc::SYS_pread64 {
+                transfers.push(took_ns);
             }
-        })
-        .ok()?;
+        });
+        if taken.is_err() {
+            return [None; 2];
+        }
         let mean = |piece: &[f64]| piece.iter().sum::<f64>() / piece.len() as f64;
-        durations.chunks_exact(CALLS as usize).map(mean).min_by(f64::total_cmp)
+        let smallest =
+            |all: &[f64], piece: u32| all.chunks_exact(piece as usize).map(mean).min_by(f64::total_cmp);
+        [smallest(&transfers, CALLS), smallest(&faults, FAULTS)]
     }
 }
 
@@ -95,4 +122,29 @@ fn transfer(file: &impl AsFd) {
     let mut byte = [0u8];
     // It cannot fail on a memory file of one page; if it did, it would only be faster.
     let _ = std::hint::black_box(rustix::io::pread(file, &mut byte, 0));
+}
+
+/// The time of a fault on anonymous memory: the fastest of some pieces. `None`: there is no memory.
+fn fastest_faults() -> Option<f64> {
+    (0..FAULT_PIECES).map(|_| faults().ok()).collect::<Option<Vec<f64>>>()?.into_iter().min_by(f64::total_cmp)
+}
+
+/// Touches each page of new memory once.
+fn faults() -> rustix::io::Result<f64> {
+    let page = rustix::param::page_size();
+    let bytes = FAULTS as usize * page;
+    let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+    // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory that exists.
+    let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, flags) }?;
+    // SAFETY: the advice is on the mapping that was just made. A kernel without huge pages refuses it and has none.
+    let _ = unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) };
+    let begin = Instant::now();
+    for at in (0..bytes).step_by(page) {
+        // SAFETY: inside of the mapping, which is writable and nobody else's.
+        unsafe { start.cast::<u8>().add(at).write_volatile(1) };
+    }
+    let took_ns = begin.elapsed().as_nanos() as f64;
+    // SAFETY: the mapping was made above and is used no more.
+    unsafe { munmap(start, bytes) }?;
+    Ok(took_ns / f64::from(FAULTS))
 }

@@ -22,7 +22,7 @@ const FILE_SUMS: usize = SUMS + 2 * 40;
 /// Words of `struct run` up to its sums, of the whole, and of `struct thread`, which ends with two of them.
 const BEFORE_ACCESS: usize = 10;
 const RUN: usize = BEFORE_ACCESS + ACCESS;
-pub(super) const THREAD: usize = 2 + 2 * RUN;
+pub(super) const THREAD: usize = 3 + 2 * RUN;
 /// Places of `near_threads`.
 pub(super) const NEAR_THREADS: u32 = 1024;
 /// Bytes of `struct path_text`.

@@ -175,7 +175,7 @@ impl MachineObserver {
         ];
         let sizes = [&sizes, more].concat();
         let object = Object::open(OBJECT, &[("typed_task", typed_task()), ("whole_machine", 1)], &sizes)?;
-        let mut kernel = InKernel { object, window: None };
+        let mut kernel = InKernel { object, window: None, faults: Vec::new() };
         let events = kernel.object.take_map("requests").ok_or("the object has no map requests")?;
         let ring = RingBuf::try_from(events).map_err(|e| chain(&e))?;
         assume_idle(&mut kernel.object, monotonic_ns())?;

@@ -1,13 +1,14 @@
 //! The observer in the kernel: a small BPF object that counts every system call of the program, by number, by file and by
 //! offset, while it happens; in windows it also records each call with its time. Facts only: what a count means is decided by the reader of the profile.
-//! Apart from that it tells of the program's switches, in windows, and of every request of the block layer. It attaches to raw tracepoints only, which need neither kprobes
-//! nor tracefs. What it holds in the kernel is freed when its
+//! Apart from that it tells of the program's switches, in windows, and of every request of the block layer. It attaches to raw tracepoints, and for page
+//! faults to software events of perf, which need neither kprobes nor tracefs. What it holds in the kernel is freed when its
 //! descriptors are closed, also when iowhy is killed.
 //! Invariant: a figure that it gives is complete for all threads from [`InKernel::add`] on, or [`Facts::lost`] says by how much not.
 
 mod called;
 mod cost;
 mod facts;
+mod faults;
 mod file_bytes;
 mod machine;
 mod namer;
@@ -20,6 +21,8 @@ mod shapes;
 mod switches;
 mod tails;
 mod types;
+
+use std::os::fd::OwnedFd;
 
 use aya::maps::{Array, HashMap};
 use aya::programs::ProgramType;
@@ -55,6 +58,8 @@ const COUNTER: (&str, &str) = ("on_exit", "sys_exit");
 pub(crate) struct InKernel {
     object: Object,
     window: Option<Window>,
+    /// Events of perf that run programs of the object.
+    faults: Vec<OwnedFd>,
 }
 
 /// Room for the records of a window, and for a record of all calls: 300,000 of them.
@@ -86,7 +91,7 @@ impl InKernel {
         if counts {
             object.load_beside(COUNTER.0);
         }
-        Ok(InKernel { object, window: None })
+        Ok(InKernel { object, window: None, faults: Vec::new() })
     }
 
     /// Follows the births and deaths of threads that are added from now on. Comes first, so that no thread is counted that nobody would

@@ -13,7 +13,7 @@ use aya::Endianness;
 use aya::maps::{Map, MapData};
 use aya_obj::btf::{Btf, BtfFeatures};
 use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_map_type, bpf_prog_type};
-use aya_obj::{EbpfSectionKind, Function};
+use aya_obj::{EbpfSectionKind, Function, ProgramSection};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::file_bytes::FileBytes;
@@ -41,6 +41,7 @@ pub(super) struct Object {
 }
 
 struct Program {
+    kind: bpf_prog_type,
     function: Function,
     loaded: Option<OwnedFd>,
     /// It is being loaded.
@@ -98,7 +99,11 @@ impl Object {
         for (name, program) in object.programs.drain() {
             let function = object.functions.get(&program.function_key()).cloned();
             let function = function.ok_or_else(|| format!("the object has no code of {name}"))?;
-            programs.insert(name, Program { function, loaded: None, coming: None, attached: None });
+            let kind = match program.section {
+                ProgramSection::PerfEvent => bpf_prog_type::BPF_PROG_TYPE_PERF_EVENT,
+                _ => bpf_prog_type::BPF_PROG_TYPE_RAW_TRACEPOINT,
+            };
+            programs.insert(name, Program { kind, function, loaded: None, coming: None, attached: None });
         }
         let mut maps = HashMap::new();
         for (name, data) in made {
@@ -129,7 +134,8 @@ impl Object {
         if program.loaded.is_some() {
             return Ok(());
         }
-        let load = |log: &mut [u8]| load_program(name, &program.function, &self.license, &self.types, log);
+        let (kind, function) = (program.kind, &program.function);
+        let load = |log: &mut [u8]| load_program(name, kind, function, &self.license, &self.types, log);
         match load(&mut []) {
             Ok(loaded) => program.loaded = Some(loaded),
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(super::refusal(&error)),
@@ -148,10 +154,21 @@ impl Object {
     pub(super) fn load_beside(&mut self, name: &str) {
         let Object { programs, license, types, .. } = self;
         let Some(program) = programs.get_mut(name).filter(|program| program.loaded.is_none()) else { return };
-        let (name, function, license) = (name.to_owned(), program.function.clone(), license.clone());
+        let (name, kind) = (name.to_owned(), program.kind);
+        let (function, license) = (program.function.clone(), license.clone());
         let Ok(types) = types.try_clone() else { return };
-        let load = move || load_program(&name, &function, &license, &types, &mut []).ok();
+        let load = move || load_program(&name, kind, &function, &license, &types, &mut []).ok();
         program.coming = std::thread::Builder::new().spawn(load).ok();
+    }
+
+    /// A program in the kernel, for whoever runs it; it is loaded first.
+    ///
+    /// # Errors
+    /// As [`Object::load`].
+    pub(super) fn program(&mut self, name: &str) -> Result<&OwnedFd, String> {
+        self.load(name)?;
+        let loaded = self.programs.get(name).and_then(|program| program.loaded.as_ref());
+        loaded.ok_or_else(|| format!("{name} is not loaded"))
     }
 
     /// Attaches a program to a raw tracepoint; it is loaded first.
@@ -257,6 +274,7 @@ fn load_types(own: &[u8]) -> Result<OwnedFd, String> {
 
 fn load_program(
     name: &str,
+    kind: bpf_prog_type,
     function: &Function,
     license: &CString,
     types: &OwnedFd,
@@ -270,7 +288,7 @@ fn load_program(
     for (to, from) in program.prog_name.iter_mut().take(15).zip(name.bytes()) {
         *to = from as std::ffi::c_char;
     }
-    program.prog_type = bpf_prog_type::BPF_PROG_TYPE_RAW_TRACEPOINT as u32;
+    program.prog_type = kind as u32;
     program.insns = function.instructions.as_ptr() as u64;
     program.insn_cnt = function.instructions.len() as u32;
     program.license = license.as_ptr() as u64;

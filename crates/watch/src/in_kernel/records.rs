@@ -8,7 +8,7 @@ use crate::calls::{CallRecord, FileKey};
 
 /// Words of `struct machine`: which one says how many more calls are recorded.
 const RECORDING: usize = 5;
-/// Words (of 8 bytes) of `struct record`.
+/// Words (of 8 bytes) of `struct record`; a page fault has the first ones only.
 const RECORD: usize = 14;
 
 /// The program at the entry of calls, there while a window is open.

@@ -8,6 +8,7 @@ use std::path::Path;
 use iowhy_core::profile::FileUse;
 
 use super::*;
+use crate::calls::CallRecord;
 use crate::event::{BlockRequest, Event, Kind, Operation, Step};
 
 /// A thread that does `work` once it is told to: its number, and what tells it and waits for its end.
@@ -235,6 +236,56 @@ fn a_record_of_all_calls_ends_where_its_room_does_and_the_rest_is_counted() {
     assert_eq!(offsets, (0..recorded).collect::<Vec<u64>>(), "none is missing between");
     let facts = observer.facts().unwrap();
     assert!(facts.lost.records >= 500 - recorded, "{:?}", facts.lost);
+}
+
+/// Each page of a mapped file is touched once, out of order; how many of them fault is the kernel's choice.
+#[test]
+fn faults_on_a_mapped_file_are_recorded_with_their_addresses_between_calls() {
+    const PAGES: usize = 4096;
+    let opened = InKernel::open(ALL_BYTES, true)
+        .and_then(|mut observer| observer.follow().and_then(|()| observer.count()).map(|()| observer))
+        .and_then(|mut observer| observer.record_faults().map(|()| observer));
+    let mut observer = match opened {
+        Ok(observer) => observer,
+        Err(why) => {
+            println!("skipped: page faults cannot be recorded here: {why}");
+            return;
+        }
+    };
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&vec![1; PAGES * 4096]).unwrap();
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let (bytes, flags) = (PAGES * 4096, rustix::mm::MapFlags::SHARED);
+    observer.open_window(ALL).unwrap();
+    observer.add([tid]).unwrap();
+    // SAFETY: a mapping at an address of the kernel's choice touches no memory that exists.
+    let start = unsafe {
+        rustix::mm::mmap(std::ptr::null_mut(), bytes, rustix::mm::ProtFlags::READ, flags, &file, 0)
+    };
+    let start = start.unwrap();
+    let mut block = [0; 16];
+    for n in 0..PAGES {
+        let page = n * 1237 % PAGES;
+        // SAFETY: inside of the mapping, whose file nobody else knows.
+        std::hint::black_box(unsafe { start.cast::<u8>().add(page * 4096 + 7).read_volatile() });
+        file.read_exact_at(&mut block, 0).unwrap();
+    }
+    let mut records = Vec::new();
+    observer.take_records(&mut |record| records.push(*record)).unwrap();
+    // SAFETY: the mapping was made above and is used no more.
+    unsafe { rustix::mm::munmap(start, bytes) }.unwrap();
+    let begin = start as u64;
+    let within = |record: &&CallRecord| {
+        record.is_fault() && (begin..begin + bytes as u64).contains(&record.arguments[0])
+    };
+    let faults: Vec<&CallRecord> = records.iter().filter(within).collect();
+    // At most the 16 pages around one, unless the file has large folios.
+    assert!(!faults.is_empty() && faults.len() <= PAGES, "{}", faults.len());
+    assert!(faults.iter().all(|f| f.tid == tid && f.pid == std::process::id() && f.arguments[0] % 4096 == 7));
+    assert_eq!(faults[0].arguments[0], begin + 7, "the first touch");
+    let ours = records.iter().filter(|record| record.tid == tid).collect::<Vec<_>>();
+    assert!(ours.windows(2).all(|pair| pair[0].returned_ns <= pair[1].entered_ns), "none nested");
+    assert!(faults.iter().all(|f| f.entered_ns > 0 && f.entered_ns < f.returned_ns));
 }
 
 /// Reads past the cache: whether the file system allows that, and has a device, is found out by trying.

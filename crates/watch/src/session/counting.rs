@@ -184,10 +184,14 @@ impl Counting {
         let (mut pattern, durations) = log.map(|log| log.finish(path)).unwrap_or_default();
         set_times(&mut calls, &mut files, &durations);
         let cost = observer.measure(run, pattern.record.is_some());
-        let cost_ns = cost.map_or(0.0, |cost| spent_ns(&calls, cost));
+        let faults = pattern.record.as_ref().map_or(0, |record| record.faults);
+        let cost_ns = cost.map_or(0.0, |cost| spent_ns(&calls, faults, cost));
         if let Some(record) = &mut pattern.record {
             record.missing = lost.records;
             record.excess_ns = cost.and_then(|cost| cost.excess_ns);
+            let of_a_fault = cost.and_then(|cost| cost.fault).filter(|_| faults > 0);
+            record.fault_cost_ns = of_a_fault.map(|fault| fault.cost_ns);
+            record.fault_excess_ns = of_a_fault.map(|fault| fault.excess_ns);
         }
         let calls = Some(CallCounts { complete: lost.threads == 0, calls });
         Some(Counts {
@@ -206,9 +210,10 @@ impl Counting {
     }
 }
 
-fn spent_ns(calls: &[CallCount], cost: Cost) -> f64 {
+fn spent_ns(calls: &[CallCount], faults: u64, cost: Cost) -> f64 {
     let spent = |c: &CallCount| c.calls as f64 * if c.bytes > 0 { cost.transfer_ns } else { cost.call_ns };
-    calls.iter().map(spent).sum()
+    let by_faults = faults as f64 * cost.fault.map_or(0.0, |fault| fault.cost_ns);
+    calls.iter().map(spent).sum::<f64>() + by_faults
 }
 
 pub(super) fn limitation(sentence: String) -> Limitation {

@@ -21,6 +21,8 @@ pub(super) struct Recording {
     /// Calls that were recorded.
     calls: u64,
     failed: Option<Limitation>,
+    /// Why page faults are not recorded, though every call is.
+    without_faults: Option<Limitation>,
 }
 
 impl Recording {
@@ -33,6 +35,7 @@ impl Recording {
             next_ns: now,
             calls: 0,
             failed: None,
+            without_faults: None,
         }
     }
 
@@ -74,6 +77,15 @@ impl Recording {
     fn open(&mut self, observer: &mut InKernel) -> Result<(), String> {
         let calls = self.credit.as_mut().map_or(ALL, |credit| credit.calls(monotonic_ns()));
         observer.open_window(calls)?;
+        if self.credit.is_none()
+            && let Err(why) = observer.record_faults()
+        {
+            self.without_faults = Some(Limitation {
+                id: "call-records".to_owned(),
+                sentence: format!("the pages that the program touches in mappings are not recorded: {why}"),
+                fix: None,
+            });
+        }
         let now = monotonic_ns();
         if self.credit.is_some() {
             self.log.begin(now);
@@ -107,7 +119,7 @@ impl Recording {
         let Recording { log, calls, .. } = self;
         let before = *calls;
         let left = observer.take_records(&mut |record: &CallRecord| {
-            *calls += 1;
+            *calls += u64::from(!record.is_fault());
             log.take(record);
         });
         if let Some(credit) = &mut self.credit {
@@ -139,7 +151,7 @@ impl Recording {
         if let Err(why) = done {
             self.fail(&why);
         }
-        limitations.extend(self.failed);
+        limitations.extend(self.failed.into_iter().chain(self.without_faults));
         (self.log, self.calls)
     }
 }

@@ -58,7 +58,7 @@ impl Builder<'_> {
         let share = moved(&|a| a.file == index) / moved(&|_| true).max(1.0);
         // A library that is loaded with the program, for instance, is beside the matter.
         let matters = share >= LITTLE;
-        let cold = matters && self.was_cold(&file.path, role);
+        let cold = matters && self.was_cold(&file.path, role, self.touches.on(index));
         let mut size = file.size_bytes;
         if role == Role::User && size == 0 && matters {
             return Err(format!("`{}` is gone or empty and cannot be read again", file.path));
@@ -123,16 +123,20 @@ impl Builder<'_> {
         reads_ns > LITTLE * all_ns && fetched > LITTLE * io.written_bytes.unwrap_or(0) as f64
     }
 
-    /// Whether a file was not cached at first, and its bytes came from the device.
-    fn was_cold(&self, path: &str, role: Role) -> bool {
+    /// Whether a file was not cached at first, and its bytes came from the device: by reads, or by page faults of who touches it.
+    fn was_cold(&self, path: &str, role: Role, touched: bool) -> bool {
         let io = &self.facts.profile.io;
         let used = self.facts.profile.files.iter().find(|f| f.path == path);
         let cached = used.and_then(|u| u.cached_before).unwrap_or(0.0);
-        let moved = if role == Role::User { io.read_bytes } else { io.written_bytes }.unwrap_or(0) as f64;
+        let (moved, operation) = match (touched, role) {
+            (true, _) => (self.touched_bytes(path), Operation::Fault),
+            (false, Role::User) => (io.read_bytes.unwrap_or(0), Operation::Read),
+            (false, _) => (io.written_bytes.unwrap_or(0), Operation::Read),
+        };
+        let moved = moved as f64;
         let fetched = io.device_read_bytes.unwrap_or(0) as f64;
-        let all_ns = self.facts.account.operation(Operation::Read).wall_ns;
-        let waits =
-            |e: &Entry| e.class.operation == Operation::Read && e.class.wait == Some(Wait::DeviceRead);
+        let all_ns = self.facts.account.operation(operation).wall_ns;
+        let waits = |e: &Entry| e.class.operation == operation && e.class.wait == Some(Wait::DeviceRead);
         let waited_ns = self.facts.account.sum(waits).wall_ns;
         let mostly = fetched >= HALF * moved || waited_ns >= HALF * all_ns;
         fetched > LITTLE * moved && mostly && cached < WARM

@@ -192,6 +192,9 @@ fn threads_that_take_turns_are_told_from_those_that_call_at_the_same_time() {
         CallRecord { file: Some(FileKey([9, file(9).unwrap().0[1] ^ REGULAR ^ SOCKET])), ..of(2, 0, 900) };
     assert_eq!(overlap(&[of(1, 10, 110), socket, of(1, 120, 220)]), Some(0.0), "who waits for others");
     assert_eq!(overlap(&[socket]), None);
+    let fault_of = |tid, entered_ns| CallRecord { tid, ..fault(entered_ns, MAPPED) };
+    let faults = recorded(&[map_file(1), fault_of(1, 10), fault_of(2, 10)]);
+    assert_eq!(faults.overlap, Some(7.0 / 19.0), "and 5 ns of mmap");
 }
 
 #[test]
@@ -216,4 +219,98 @@ fn a_record_of_every_call_has_all_of_them_and_the_time_between_without_other_cal
     let totals: Vec<_> = record.totals.iter().map(|t| (t.kind, t.calls, t.bytes, t.time_ns)).collect();
     assert_eq!(totals, [(StepKind::Read, 2, 128, 10), (StepKind::Sync, 1, 0, 5)]);
     assert_eq!(durations.by_name["nanosleep"].of(1), 800);
+}
+
+/// A page fault that takes 7 ns.
+fn fault(entered_ns: u64, address: u64) -> CallRecord {
+    let arguments = [address, 0, 0, 0, 0, 0];
+    CallRecord { number: FAULT, returned_ns: entered_ns + 7, file: None, ..call(0, entered_ns, arguments, 0) }
+}
+
+const MAPPED: u64 = 1 << 30;
+
+/// 64 pages of the file from its fourth page on.
+fn map_file(entered_ns: u64) -> CallRecord {
+    call(libc::SYS_mmap, entered_ns, [0, 64 * PAGE, 1, 1, 7, 4 * PAGE], MAPPED as i64)
+}
+
+/// What comes of these records, all calls being recorded.
+fn recorded(records: &[CallRecord]) -> CallPattern {
+    let mut log = CallLog::of_all(0);
+    records.iter().for_each(|record| log.take(record));
+    log.finish(path).0
+}
+
+#[test]
+fn faults_on_a_mapped_file_are_touches_and_no_calls() {
+    let mut records = vec![pread(10, 0, 64, 0), map_file(20)];
+    records.extend((0..3).map(|n| fault(100 + n * 10, MAPPED + n * 2 * PAGE + 77)));
+    // Anonymous memory: the program's own time.
+    records.extend([fault(130, 5000), pread(150, 0, 64, 0)]);
+    let pattern = recorded(&records);
+    let record = pattern.record.clone().unwrap();
+    assert_eq!((record.calls, record.faults, record.fault_time_ns), (3, 4, 28));
+    let of = |kind| record.totals.iter().find(|t| t.kind == kind).map(|t| (t.calls, t.bytes, t.time_ns));
+    assert_eq!(of(StepKind::Touch), Some((3, 3 * PAGE, 21)));
+    assert_eq!(of(StepKind::Read), Some((2, 128, 10)));
+    let steps = &pattern.stretches[0].steps;
+    let kinds: Vec<StepKind> = steps.iter().map(|step| step.kind).collect();
+    assert_eq!(kinds, [StepKind::Read, StepKind::Map, StepKind::Touch, StepKind::Read]);
+    let touches = &steps[2];
+    assert_eq!((touches.place, touches.stride, touches.count), (Some(4 * PAGE), 2 * PAGE as i64, 3));
+    // 75 ns since mmap returned, and twice 3 ns.
+    assert_eq!((touches.gap_ns, touches.time_ns, touches.file), (75 + 6, 21, steps[1].file));
+    assert_eq!(steps[3].gap_ns, 150 - 127, "with the fault on anonymous memory");
+}
+
+#[test]
+fn touches_know_the_last_advice_for_their_place() {
+    let advise = |at: u64, pages: u64, advice: u64| {
+        let arguments = [MAPPED + at * PAGE, pages * PAGE, advice, 0, 0, 0];
+        CallRecord { file: None, ..call(libc::SYS_madvise, 30, arguments, 0) }
+    };
+    let argument = |advices: &[CallRecord], page: u64| {
+        let mut records = vec![map_file(10)];
+        records.extend_from_slice(advices);
+        records.push(fault(100, MAPPED + page * PAGE));
+        let steps = recorded(&records).stretches.remove(0).steps;
+        let touch = steps.last().map(|step| (step.kind, step.place, step.argument)).unwrap();
+        assert_eq!((touch.0, touch.1), (StepKind::Touch, Some((4 + page) * PAGE)));
+        assert!(steps[1..].iter().all(|step| step.file == Some(0) && step.place.is_some()));
+        touch.2
+    };
+    assert_eq!(argument(&[], 9), 0);
+    assert_eq!(argument(&[advise(0, 64, 1)], 9), 1);
+    assert_eq!(argument(&[advise(0, 64, 1), advise(0, 64, 3)], 9), 1, "MADV_WILLNEED changes no order");
+    assert_eq!(argument(&[advise(0, 64, 1), advise(8, 4, 2)], 9), 2);
+    assert_eq!(argument(&[advise(0, 64, 1), advise(8, 4, 2)], 12), 1, "behind that part");
+}
+
+#[test]
+fn what_is_unmapped_or_anonymous_is_no_touch_and_children_have_the_mappings_of_their_parent() {
+    let touches = |records: &[CallRecord]| {
+        let pattern = recorded(records);
+        let totals = pattern.record.unwrap().totals;
+        totals.iter().filter(|t| t.kind == StepKind::Touch).map(|t| t.calls).sum::<u64>()
+    };
+    let unmap = call(libc::SYS_munmap, 30, [MAPPED, 64 * PAGE, 0, 0, 0, 0], 0);
+    let shared = libc::MAP_ANONYMOUS as u64;
+    let over = call(libc::SYS_mmap, 30, [0, 32 * PAGE, 0, shared, 0, 0], MAPPED as i64);
+    let touch = |page: u64| fault(100, MAPPED + page * PAGE);
+    assert_eq!(touches(&[map_file(10), touch(3)]), 1);
+    assert_eq!(touches(&[map_file(10), unmap, touch(3)]), 0);
+    assert_eq!(touches(&[map_file(10), CallRecord { file: None, ..over }, touch(3), touch(40)]), 1);
+    let forks = CallRecord { file: None, ..call(libc::SYS_clone, 30, [17, 0, 0, 0, 0, 0], 2) };
+    let by_child = |record: CallRecord| CallRecord { pid: 2, tid: 2, ..record };
+    let executes = by_child(CallRecord { file: None, ..call(libc::SYS_execve, 40, [0; 6], 0) });
+    assert_eq!(touches(&[map_file(10), forks, by_child(touch(3))]), 1);
+    assert_eq!(touches(&[map_file(10), by_child(touch(3))]), 0, "of another program");
+    assert_eq!(touches(&[map_file(10), forks, executes, by_child(touch(3))]), 0);
+}
+
+#[test]
+fn windows_of_calls_have_no_touches() {
+    let (pattern, _) = logged(0, &[map_file(10), fault(20, MAPPED), pread(40, 0, 64, 0)]);
+    let kinds: Vec<StepKind> = pattern.stretches[0].steps.iter().map(|step| step.kind).collect();
+    assert_eq!(kinds, [StepKind::Map, StepKind::Read]);
 }
