@@ -24,7 +24,7 @@ const MOSTLY: f64 = 0.5;
 /// # Errors
 /// The program made few mappings, and what it touches in them is not recorded.
 pub(super) fn baseline(facts: &Facts<'_>, source: &Source<'_>, bounds: &Bounds) -> Result<Baseline, String> {
-    if let Some(files) = touches::files(facts, source) {
+    if let Some(files) = touches::files(source) {
         return calls::with_touches(facts, source, bounds, &files);
     }
     windows(facts, source, bounds).or_else(|| memory(facts, source)).ok_or_else(|| {

@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 use iowhy_core::profile::{CompleteRecord, Step, StepKind};
 use iowhy_core::replay::Advice;
 use iowhy_diagnose::classify::Operation;
-use iowhy_diagnose::findings::Facts;
 
 use super::super::duration::wall_ns;
 use super::super::source::Source;
@@ -107,7 +106,7 @@ impl Builder<'_> {
 
 /// Files of the pattern whose touches a plan is made of, where the time of the run is in those. `None`: it is not, or they are not recorded;
 /// or most of it is in windows that come and go.
-pub(in super::super) fn files(facts: &Facts<'_>, source: &Source<'_>) -> Option<HashSet<u32>> {
+pub(in super::super) fn files(source: &Source<'_>) -> Option<HashSet<u32>> {
     let record = source.record?;
     let of =
         |kind: StepKind, file: Option<u32>| record.totals.iter().find(|t| (t.kind, t.file) == (kind, file));
@@ -115,9 +114,10 @@ pub(in super::super) fn files(facts: &Facts<'_>, source: &Source<'_>) -> Option<
     let touches = || record.totals.iter().filter(|total| total.kind == StepKind::Touch);
     let all_ns: f64 = touches().map(|total| total.time_ns as f64).sum();
     let stays_ns: f64 = touches().filter(|t| !windows(t.file)).map(|t| t.time_ns as f64).sum();
-    // The sum of all threads is at least the wall time of one of them.
-    let wall_ns = wall_ns(facts, &[Operation::Fault, Operation::Map]);
-    if stays_ns < MOSTLY * all_ns.max(wall_ns) || all_ns == 0.0 {
+    // With faults on other memory, and with what populates a mapping: recorded as well, so that one ruler measures both.
+    let maps = |kind| matches!(kind, StepKind::Map | StepKind::MmapAnon | StepKind::Munmap);
+    let mapping_ns: f64 = record.totals.iter().filter(|t| maps(t.kind)).map(|t| t.time_ns as f64).sum();
+    if stays_ns < MOSTLY * all_ns.max(record.fault_time_ns as f64 + mapping_ns) || all_ns == 0.0 {
         return None;
     }
     Some(touches().filter(|t| t.time_ns as f64 >= LITTLE * all_ns).filter_map(|total| total.file).collect())
