@@ -1,3 +1,4 @@
+//! Rolls an access log up into requests and bytes by minute.
 // accessroll: rolls the access log of a file service up into one CSV row per minute and area.
 // usage: accessroll ACCESS_LOG OUT.csv
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+//! Finds photographs that look alike in a pack of thumbnails.
 // thumbdupes: finds photos that look alike by the average hash of their thumbnails.
 // usage: thumbdupes [--by-offset] DIR
 use std::collections::{BTreeMap, HashMap};
