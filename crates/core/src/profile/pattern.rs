@@ -36,7 +36,7 @@ pub struct CompleteRecord {
     /// Page faults of the program's own code in the record, those on anonymous memory as well.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub faults: u64,
-    /// Time in them, of all threads together.
+    /// Time in the page faults that `faults` counts, of all threads together.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub fault_time_ns: u64,
     /// From the start of the record to the return of its last call.
