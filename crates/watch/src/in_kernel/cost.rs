@@ -52,6 +52,8 @@ impl InKernel {
         std::thread::scope(|scope| {
             let measured = std::thread::Builder::new().spawn_scoped(scope, move || {
                 let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+                // Nothing is counted any more where the counts were read.
+                self.count().ok()?;
                 self.add([tid]).ok()?;
                 if recorded {
                     self.allow_records(ALL).ok()?;

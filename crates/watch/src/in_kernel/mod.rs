@@ -159,11 +159,13 @@ impl InKernel {
         facts::moved(&mut self.object).ok()
     }
 
-    /// What was counted so far.
+    /// What was counted. Nothing is counted from then on.
     ///
     /// # Errors
     /// A map of the observer cannot be read.
     pub(crate) fn facts(&mut self) -> Result<Facts, String> {
+        // A program that goes on would make calls between one table and the next, and what is read would not add up.
+        self.object.detach(COUNTER.0);
         facts::read(&mut self.object)
     }
 }
