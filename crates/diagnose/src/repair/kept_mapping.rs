@@ -7,10 +7,10 @@ use iowhy_core::replay::{Action, Advice, Op, Plan, Role, State};
 use super::order::{self, Order};
 use super::{Repaired, RunFacts, buffers, done};
 
-/// What the kernel reads around the page of a fault unless it is told otherwise: 128 KiB.
-const AROUND_BYTES: u64 = 131_072;
+/// Who brings in this part of a file around its touches brings in most of it.
+const MOST: f64 = 0.5;
 
-pub(crate) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
+pub(crate) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let mut repaired = plan.clone();
     if plan.any(|a| matches!(a.op, Op::MmapAnon { .. })) {
         // Each thread takes it once.
@@ -38,9 +38,10 @@ pub(crate) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
         in_order.iter().for_each(|file| repaired.files[*file as usize].advice = Advice::Sequential);
         return done(repaired, "MADV_SEQUENTIAL");
     }
-    let populated: Vec<Action> = files.filter_map(|file| populating(plan, file)).collect();
+    let populated: Vec<Action> = files.filter_map(|file| populating(plan, run_facts, file)).collect();
     let Some(thread) = repaired.threads.first_mut().filter(|_| !populated.is_empty()) else {
-        return Err("pages are touched in no order, and are cached or few in their file".to_owned());
+        return Err("pages are touched in no order, and are cached, or the run fetched little of their file"
+            .to_owned());
     };
     thread.splice(..0, populated);
     done(repaired, "the whole file populated first")
@@ -57,12 +58,12 @@ fn is_in_order(plan: &Plan, file: u32) -> bool {
     calls > 2 && matches!(order::order(&touches), Order::Sequential | Order::Forward)
 }
 
-/// Brings all of a file into the page cache, where the touches would have the kernel read as much around their pages.
-fn populating(plan: &Plan, file: u32) -> Option<Action> {
+/// Brings all of a file into the page cache, where the run fetched most of it anyhow, by what the kernel reads around each touch.
+fn populating(plan: &Plan, run_facts: &RunFacts, file: u32) -> Option<Action> {
     let planned = plan.files.get(file as usize)?;
     let cold = planned.role == Role::User && planned.state == State::Cold;
-    let calls: u64 = touches(plan, file).iter().map(|a| u64::from(a.count)).sum();
-    let all = cold && calls > 0 && calls.saturating_mul(AROUND_BYTES) >= planned.size_bytes;
+    let fetched = run_facts.fetched_bytes >= MOST * planned.size_bytes as f64;
+    let all = cold && fetched && !touches(plan, file).is_empty();
     all.then(|| Action::one(Op::MapReadUnmap { populate: true }, file, 0, planned.size_bytes, 0.0))
 }
 

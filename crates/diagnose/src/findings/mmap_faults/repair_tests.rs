@@ -34,14 +34,15 @@ fn touches_in_order_are_announced_and_those_at_random_are_populated_first() {
     assert_eq!((now.files[0].advice, &now.threads), (Advice::Sequential, &was.threads));
     let mut random =
         plan(Role::User, vec![touch(70, 1, 0), touch(3, 1, 0), touch(90, 1, 0), touch(40, 1, 0)]);
-    random.files[0].size_bytes = 4 * 131_072;
-    let refused = |plan: &Plan| repaired(FindingId::MmapFaults, plan, &RunFacts::default()).unwrap_err();
-    assert!(refused(&random).contains("are cached"));
+    random.files[0].size_bytes = 1 << 20;
+    let of = |plan: &Plan, fetched_bytes: f64| {
+        repaired(FindingId::MmapFaults, plan, &RunFacts { fetched_bytes, ..RunFacts::default() })
+    };
+    assert!(of(&random, 1e6).unwrap_err().contains("are cached"));
     random.files[0].state = State::Cold;
-    let now = repair(FindingId::MmapFaults, &random);
+    let now = of(&random, 600_000.0).unwrap().plan;
     let first = now.threads[0][0];
-    assert_eq!((first.op, first.offset, first.bytes), (Op::MapReadUnmap { populate: true }, 0, 4 * 131_072));
+    assert_eq!((first.op, first.offset, first.bytes), (Op::MapReadUnmap { populate: true }, 0, 1 << 20));
     assert_eq!(now.threads[0][1..], random.threads[0]);
-    random.files[0].size_bytes += 1;
-    assert!(refused(&random).contains("few in their file"));
+    assert!(of(&random, 500_000.0).unwrap_err().contains("fetched little"));
 }
