@@ -62,7 +62,9 @@ use iowhy_core::profile::Profile;
 
 pub use self::facts::{Side, counted_with_their_file};
 pub use self::loops::{OwnCode, own_ns};
-pub use self::repairs::{Repairs, choices, first_time, never_repaired, others, repaired, together};
+pub use self::repairs::{
+    Changed, Repairs, changed, choices, first_time, never_repaired, others, repaired, together,
+};
 use crate::account::Account;
 use crate::advice;
 

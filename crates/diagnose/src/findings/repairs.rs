@@ -17,9 +17,22 @@ pub enum Advised {
     Never(&'static str),
 }
 
+/// The part of a run that a repair changes, so that a replay of that part shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// Calls, however long page faults take: of files that are mapped, or of memory that is new.
+    Calls,
+    /// Calls or mappings: what takes more time.
+    CallsOrMappings,
+    /// Small files as a whole, with the calls on their names.
+    SmallFiles,
+}
+
 /// The repairs that belong to a rule.
 #[derive(Clone, Copy)]
 pub struct Repairs {
+    /// The part of a run that they change.
+    pub changed: Changed,
     /// What is advised.
     pub advised: Advised,
     /// Alternatives for the same cause.
@@ -31,7 +44,12 @@ pub struct Repairs {
 }
 
 impl Repairs {
-    /// One repair without alternatives.
+    /// One repair of calls, without alternatives.
+    pub(super) const fn of_calls(advised: fn(&Plan, &RunFacts) -> Result<Repaired, String>) -> Repairs {
+        Repairs { changed: Changed::Calls, ..Repairs::one(advised) }
+    }
+
+    /// One repair of calls or mappings, without alternatives.
     pub(super) const fn one(advised: fn(&Plan, &RunFacts) -> Result<Repaired, String>) -> Repairs {
         Repairs { advised: Advised::Replayed(advised), ..Repairs::none("") }
     }
@@ -39,6 +57,7 @@ impl Repairs {
     /// None that a replay can make: why, in words that end a sentence.
     pub(super) const fn none(why: &'static str) -> Repairs {
         Repairs {
+            changed: Changed::CallsOrMappings,
             advised: Advised::Never(why),
             others: |_, _| Vec::new(),
             first_time: |_| None,
@@ -59,7 +78,7 @@ pub(super) const OF_OTHERS: &str = "the other process cannot be controlled by io
 pub fn repaired(id: FindingId, plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     match rule(id).repairs.advised {
         Advised::Never(why) => Err(why.to_owned()),
-        Advised::Replayed(_) if plan.tree.is_some() && id != FindingId::ManySmallFiles => {
+        Advised::Replayed(_) if plan.tree.is_some() && changed(id) != Changed::SmallFiles => {
             Err("the replay uses substitute files".to_owned())
         }
         Advised::Replayed(repaired) => repaired(plan, run_facts),
@@ -72,6 +91,11 @@ pub fn never_repaired(id: FindingId) -> Option<&'static str> {
         Advised::Replayed(_) => None,
         Advised::Never(why) => Some(why),
     }
+}
+
+/// The part of a run that the repairs of this cause change.
+pub fn changed(id: FindingId) -> Changed {
+    rule(id).repairs.changed
 }
 
 /// Other repairs of the same cause, tried beside the first.

@@ -1,6 +1,6 @@
 //! Plans of the unchanged run, from a profile. Pure functions: no I/O, no clock.
 //!
-//! `recorded` chooses between the record of every call and the mappings in it; many small files have a plan of their own. The
+//! `recorded` makes that of the record of every call, or of the mappings in it; many small files have a plan of their own. The
 //! other modules bound a plan: free space, file system, length of a run.
 
 mod baseline;
@@ -25,3 +25,4 @@ pub(crate) mod window;
 
 pub(crate) use self::baseline::Baseline;
 pub(crate) use self::duration::Bounds;
+pub(crate) use self::recorded::Part;

@@ -8,10 +8,10 @@ use iowhy_core::profile::{
 };
 use iowhy_core::replay::{Action, Op, Plan, PlanFile, Role, State};
 
-use super::Bounds;
 use super::baseline::{Baseline, Recording};
 use super::recorded::of_record as baseline;
 use super::source::Source;
+use super::{Bounds, Part};
 use crate::fidelity::{difference, fidelity, reproduces};
 use crate::parts::{Parts, Rounds};
 use crate::verdict::{Gains, Measurement, Verdict, gains};
@@ -102,14 +102,14 @@ fn a_long_mapping_without_recorded_touches_is_refused() {
 #[test]
 fn what_lies_in_calls_is_shown_by_calls_though_page_faults_take_longer() {
     let run = reader().wait(Operation::Fault, Wait::DeviceRead, 2.0);
-    let of = |only_calls: bool| {
+    let of = |part: Part| {
         run.facts(|facts| {
             let source = Source::record(facts)?;
-            super::recorded::baseline(facts, &source, &Bounds::PROOF, only_calls)
+            super::recorded::baseline(facts, &source, &Bounds::PROOF, part)
         })
     };
-    assert!(of(false).unwrap_err().contains("pages that it touches"));
-    assert_eq!(of(true).map(|found| found.plan.calls()), Ok(1000));
+    assert!(of(Part::Mappings).unwrap_err().contains("pages that it touches"));
+    assert_eq!(of(Part::Calls).map(|found| found.plan.calls()), Ok(1000));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Baselines of a proof: the recorded calls, and apart from them many small files. Each has an arm and a fidelity.
+//! Baselines of a proof: recorded calls, touched mappings, many small files. Each has an arm and a fidelity.
 
 use iowhy_core::estimate::Estimate;
 use iowhy_core::finding::{Finding, FindingId};
@@ -8,24 +8,35 @@ use super::arms::{AllTimes, ArmId, Arms};
 use crate::carry_out as carried;
 use crate::fidelity;
 use crate::plan::source::Source;
-use crate::plan::{Baseline, Bounds, free_space, recorded, same_system, small_files};
+use crate::plan::{Baseline, Bounds, Part, free_space, recorded, same_system, small_files};
 use crate::proof::BaselineReplay;
 
-/// Causes that lie in calls, whatever else takes time in page faults: of files that are mapped, or of memory that is new.
-const IN_CALLS: [FindingId; 6] = [
-    FindingId::SyncPerWrite,
-    FindingId::SmallRequests,
-    FindingId::StdioSeek,
-    FindingId::UnalignedWrite,
-    FindingId::DirtyThrottle,
-    FindingId::InodeLock,
-];
+/// The plans, or their arms, of the parts of a run that the repairs of its findings change.
+pub(super) struct ByPart<T> {
+    /// Not empty; the part of the most valuable finding first, small files last.
+    parts: Vec<(Part, Result<T, String>)>,
+    /// What takes more time: calls or mappings.
+    costlier: Part,
+}
 
-/// Plans of the unchanged run, or why there is none.
+impl<T> ByPart<T> {
+    /// The unchanged run for a finding, or why there is none.
+    pub(super) fn for_finding(&self, id: FindingId) -> Result<&T, &String> {
+        let part = Part::changed_by(id, self.costlier);
+        let own = self.parts.iter().find(|(of, _)| *of == part);
+        own.map_or_else(|| self.main(), |(_, of)| of.as_ref())
+    }
+
+    /// The run itself: of the first part that has a plan.
+    pub(super) fn main(&self) -> Result<&T, &String> {
+        let all = || self.parts.iter().map(|(_, of)| of.as_ref());
+        all().find(Result::is_ok).or(all().next()).expect("there is a part")
+    }
+}
+
+/// Plans of the unchanged run.
 pub(super) struct Plans {
-    pub(super) calls: Result<Baseline, String>,
-    /// Only with a finding of many small files.
-    pub(super) files: Option<Result<Baseline, String>>,
+    by_part: ByPart<Baseline>,
     /// Whether only free space is missing for the calls.
     pub(super) without_room: bool,
 }
@@ -39,32 +50,36 @@ impl Plans {
         bounds: &Bounds,
         live: bool,
     ) -> Plans {
-        let many = tried.iter().any(|f| f.id == FindingId::ManySmallFiles);
-        let in_calls = |f: &&Finding| IN_CALLS.contains(&f.id);
-        let mut of_plans = tried.iter().filter(|f| findings::never_repaired(f.id).is_none()).peekable();
-        let only_calls = of_plans.peek().is_some() && of_plans.all(in_calls);
+        let costlier = recorded::costlier(facts);
+        let ids: Vec<FindingId> = tried.iter().map(|f| f.id).collect();
+        let parts = wanted(&ids, costlier);
         let checked = |baseline| {
             let baseline = same_system::checked(baseline, carried::file_system)?;
             if live { beside_a_running_program(baseline) } else { Ok(baseline) }
         };
-        let calls = source
-            .and_then(|source| recorded::baseline(facts, &source, bounds, only_calls))
-            .and_then(checked)
-            .map(|baseline| free_space::within(baseline, carried::room));
-        let without_room = matches!(calls, Ok(Err(_)));
-        Plans {
-            calls: calls.and_then(|within| within),
-            files: many.then(|| small_files::baseline(facts, bounds).and_then(checked)),
-            without_room,
-        }
+        let mut without_room = false;
+        let mut made = |part: Part| {
+            if part == Part::SmallFiles {
+                return small_files::baseline(facts, bounds).and_then(checked);
+            }
+            let source = source.as_ref().map_err(Clone::clone)?;
+            let found = recorded::baseline(facts, source, bounds, part).and_then(checked)?;
+            let within = free_space::within(found, carried::room);
+            without_room |= within.is_err();
+            within
+        };
+        let parts = parts.into_iter().map(|part| (part, made(part))).collect();
+        Plans { by_part: ByPart { parts, costlier }, without_room }
     }
 
-    /// The unchanged run for a finding.
-    pub(super) fn for_finding(&self, id: FindingId) -> Result<&Baseline, &String> {
-        match &self.files {
-            Some(files) if id == FindingId::ManySmallFiles => files.as_ref(),
-            _ => self.calls.as_ref(),
-        }
+    /// The same, where recorded calls and touches also meet this condition.
+    pub(super) fn if_recorded(mut self, meets: fn(Baseline) -> Result<Baseline, String>) -> Plans {
+        let of_part = |(part, found): (Part, Result<Baseline, String>)| match part {
+            Part::SmallFiles => (part, found),
+            Part::Calls | Part::Mappings => (part, found.and_then(meets)),
+        };
+        self.by_part.parts = self.by_part.parts.into_iter().map(of_part).collect();
+        self
     }
 
     /// The unchanged run that a repair of this finding changes.
@@ -74,28 +89,48 @@ impl Plans {
     pub(super) fn for_repair(&self, id: FindingId) -> Result<&Baseline, String> {
         match findings::never_repaired(id) {
             Some(why) => Err(no_repair(why)),
-            None => self.for_finding(id).map_err(Clone::clone),
+            None => self.by_part.for_finding(id).map_err(Clone::clone),
         }
     }
 
     /// Adds an arm for each plan that a repair needs; without any repair, one for the run.
     pub(super) fn add_arms(self, repairable: &[FindingId], arms: &mut Arms) -> Baselines {
-        let of_files = |id: &FindingId| self.files.is_some() && *id == FindingId::ManySmallFiles;
-        let (files, calls) = (repairable.iter().any(of_files), repairable.iter().any(|id| !of_files(id)));
-        let needs_calls = calls || !files;
-        let needs_files = files || self.calls.is_err();
-        let mut add = |name: &str, baseline: Baseline| {
-            let arm = arms.add_baseline(name, baseline.plan.clone());
-            BaselineArm { baseline, arm }
+        let ByPart { parts, costlier } = self.by_part;
+        let first = parts.iter().find(|(_, found)| found.is_ok()).map(|(part, _)| *part);
+        let needs = |of: Part| match repairable {
+            [] => first == Some(of),
+            ids => ids.iter().any(|id| Part::changed_by(*id, costlier) == of),
         };
-        let calls = match self.calls {
-            Ok(_) if !needs_calls => Err("no finding needs the recorded calls".to_owned()),
-            calls => calls.map(|baseline| add("baseline", baseline)),
+        let mut with_arm = |(part, found): (Part, Result<Baseline, String>)| {
+            let found = found.and_then(|baseline| {
+                if !needs(part) {
+                    return Err(format!("no finding needs a replay of {}", part.words()));
+                }
+                let arm = arms.add_baseline(part.arm(), baseline.plan.clone());
+                Ok(BaselineArm { baseline, arm })
+            });
+            (part, found)
         };
-        let files = self.files.filter(|_| needs_files);
-        let files = files.map(|files| files.map(|baseline| add("baseline of the small files", baseline)));
-        Baselines { calls, files }
+        ByPart { parts: parts.into_iter().map(&mut with_arm).collect(), costlier }
     }
+}
+
+/// The parts that findings need, in their order. Findings that no plan can show need none, but the run is always replayed.
+fn wanted(tried: &[FindingId], costlier: Part) -> Vec<Part> {
+    let needed = tried.iter().filter(|id| findings::never_repaired(**id).is_none());
+    let (files, mut parts): (Vec<Part>, Vec<Part>) =
+        needed.map(|id| Part::changed_by(*id, costlier)).partition(|part| *part == Part::SmallFiles);
+    if parts.is_empty() {
+        parts.push(costlier);
+    }
+    parts.extend(files);
+    let mut once = Vec::new();
+    for part in parts {
+        if !once.contains(&part) {
+            once.push(part);
+        }
+    }
+    once
 }
 
 /// In words that end a sentence.
@@ -118,28 +153,7 @@ pub(super) struct BaselineArm {
 }
 
 /// The baselines that are measured.
-pub(super) struct Baselines {
-    calls: Result<BaselineArm, String>,
-    files: Option<Result<BaselineArm, String>>,
-}
-
-impl Baselines {
-    /// The baseline of a finding, or why there is none.
-    pub(super) fn for_finding(&self, id: FindingId) -> Result<&BaselineArm, &String> {
-        match &self.files {
-            Some(files) if id == FindingId::ManySmallFiles => files.as_ref(),
-            _ => self.calls.as_ref(),
-        }
-    }
-
-    /// The baseline of the run: the calls, or where they cannot be replayed the small files.
-    pub(super) fn main(&self) -> Result<&BaselineArm, &String> {
-        match (&self.calls, &self.files) {
-            (Err(_), Some(files)) => files.as_ref(),
-            _ => self.calls.as_ref(),
-        }
-    }
-}
+pub(super) type Baselines = ByPart<BaselineArm>;
 
 /// Fidelity of a baseline, and whether it is near enough to 1.
 #[derive(Clone, Copy, Debug)]
@@ -171,5 +185,39 @@ impl BaselineArm {
             replayed: times.parts.clone(),
             plan: self.baseline.plan.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iowhy_core::finding::FindingId as F;
+
+    use super::*;
+
+    #[test]
+    fn each_finding_has_the_part_that_its_repairs_change() {
+        let both = [F::ManySmallFiles, F::SyncPerWrite, F::MmapFaults, F::SmallRequests];
+        assert_eq!(wanted(&both, Part::Mappings), [Part::Calls, Part::Mappings, Part::SmallFiles]);
+        assert_eq!(
+            wanted(&both, Part::Calls),
+            [Part::Calls, Part::SmallFiles],
+            "one replay of what takes more time"
+        );
+        assert_eq!(wanted(&[F::SyncPerWrite], Part::Mappings), [Part::Calls]);
+        assert_eq!(wanted(&[F::ManySmallFiles], Part::Mappings), [Part::Mappings, Part::SmallFiles]);
+        assert_eq!(
+            wanted(&[F::FailedLookups], Part::Calls),
+            [Part::Calls],
+            "the run is replayed all the same"
+        );
+    }
+
+    #[test]
+    fn a_part_without_a_plan_says_why_and_the_run_is_that_of_the_next() {
+        let parts = vec![(Part::Calls, Err("why".to_owned())), (Part::Mappings, Ok(7))];
+        let by_part = ByPart { parts, costlier: Part::Mappings };
+        assert_eq!(by_part.for_finding(F::SyncPerWrite), Err(&"why".to_owned()));
+        assert_eq!((by_part.for_finding(F::MmapFaults), by_part.main()), (Ok(&7), Ok(&7)));
+        assert_eq!(by_part.for_finding(F::ManySmallFiles), Ok(&7), "it was not asked for");
     }
 }

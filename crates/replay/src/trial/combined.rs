@@ -3,6 +3,7 @@
 use iowhy_core::estimate::{Estimate, Unit};
 use iowhy_core::finding::{FindingId, Gain};
 use iowhy_core::replay::Plan;
+use iowhy_diagnose::findings::{Changed, changed};
 
 use crate::proof::{FindingProof, Together};
 use crate::verdict::Verdict;
@@ -19,7 +20,8 @@ pub(super) fn with_files(
         return of_calls;
     }
     let proven = |f: &&FindingProof| f.verdict == Verdict::Proven;
-    let files = findings.iter().filter(proven).find(|f| f.baseline.is_some());
+    let of_files = |f: &&FindingProof| f.baseline.is_some() && changed(f.id) == Changed::SmallFiles;
+    let files = findings.iter().filter(proven).find(of_files);
     let gain = |f: &FindingProof| f.measured.as_ref().map_or(0.0, |m| m.value);
     let best = findings
         .iter()

@@ -2,7 +2,7 @@
 //! rounds. No finding and no repair takes part.
 
 use iowhy_core::estimate::{Estimate, Unit};
-use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::finding::Finding;
 use iowhy_core::problem::Severity;
 use iowhy_core::replay::{PlanFile, Role, Room};
 use iowhy_core::stats;
@@ -13,7 +13,7 @@ use crate::carry_out::{self, HelperCommand};
 use crate::elsewhere::{Elsewhere, Place};
 use crate::fidelity;
 use crate::plan::source::Source;
-use crate::plan::{Baseline, Bounds, elsewhere, free_space, recorded, same_system, small_files};
+use crate::plan::{Baseline, Bounds, Part, elsewhere, free_space, recorded, same_system, small_files};
 use crate::verdict::{self, Measurement};
 
 /// What to replay, and where.
@@ -21,7 +21,7 @@ use crate::verdict::{self, Measurement};
 pub struct Places<'a> {
     /// The recorded run.
     pub facts: &'a Facts<'a>,
-    /// Its findings, most valuable first: many small files are replayed as files, else the calls are.
+    /// Its findings, most valuable first: the part of the run that the first is about is replayed.
     pub findings: &'a [Finding],
     /// Directories, each with whether its file system is in memory.
     pub directories: &'a [(String, bool)],
@@ -100,16 +100,18 @@ pub fn replay_on(
     })
 }
 
-/// The unchanged run: many small files where that is what the run is about, else its calls.
+/// The unchanged run: the part that the first finding is about; where it has no plan, small files.
 fn baseline(places: &Places<'_>) -> Result<Baseline, String> {
     let facts = places.facts;
     let files = || small_files::baseline(facts, &Bounds::PROOF);
-    if places.findings.first().is_some_and(|f| f.id == FindingId::ManySmallFiles) {
+    let costlier = recorded::costlier(facts);
+    let part = places.findings.first().map_or(costlier, |f| Part::changed_by(f.id, costlier));
+    if part == Part::SmallFiles {
         return files();
     }
-    let calls =
-        Source::record(facts).and_then(|source| recorded::baseline(facts, &source, &Bounds::PROOF, false));
-    calls.or_else(|why| files().map_err(|_| why))
+    let recorded =
+        Source::record(facts).and_then(|source| recorded::baseline(facts, &source, &Bounds::PROOF, part));
+    recorded.or_else(|why| files().map_err(|_| why))
 }
 
 struct Seen<'a> {

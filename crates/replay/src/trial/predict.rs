@@ -212,7 +212,7 @@ fn read_in_a_second(facts: &Facts<'_>) -> u64 {
 fn cache_before(plans: &Plans, ids: &[FindingId], may_drop: u64) -> Result<Vec<CacheBefore>, String> {
     let mut used: Vec<&Plan> = Vec::new();
     for id in ids {
-        let Ok(baseline) = plans.for_finding(*id) else { continue };
+        let Ok(baseline) = plans.for_repair(*id) else { continue };
         if !used.iter().any(|plan| std::ptr::eq(*plan, &raw const baseline.plan)) {
             used.push(&baseline.plan);
         }

@@ -76,7 +76,7 @@ impl<'a> Trial<'a> {
         let (tried, not_tried) = findings.split_at(findings.len().min(MAX_FINDINGS));
         let mut plans = Plans::new(facts, tried, Source::record(facts), &Bounds::PROOF, live);
         if live {
-            plans.calls = plans.calls.and_then(with_cache_as_it_is);
+            plans = plans.if_recorded(with_cache_as_it_is);
         }
         let repairs: Vec<(&Finding, Result<Vec<Repaired>, String>)> =
             tried.iter().map(|f| (*f, repairs(facts, f.id, &plans, sizes))).collect();

@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "copying bytes between kernel and program dominates",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },
+    repairs: Repairs { others: repair::others, ..Repairs::of_calls(repair::repaired) },
 };
 
 /// Copying is the limit from this share of the wall time on.

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "the kernel pauses the writer until dirty pages are written back",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs { others: repair::others, ..Repairs::one(repair::repaired) },
+    repairs: Repairs { others: repair::others, ..Repairs::of_calls(repair::repaired) },
 };
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {

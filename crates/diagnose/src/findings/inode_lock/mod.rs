@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "threads wait for the lock of one file or directory",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repair::repaired),
+    repairs: Repairs::of_calls(repair::repaired),
 };
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {

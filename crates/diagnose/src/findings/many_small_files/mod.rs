@@ -11,7 +11,7 @@ use iowhy_core::layer::Layer;
 use super::facts::{self, NAME_CALLS, OPEN_CALLS, OPEN_OR_NAME, PAGE_BYTES, Side};
 use super::removable::Removable;
 use super::report::Draft;
-use super::{Facts, Repairs, Rule, loops, say};
+use super::{Changed, Facts, Repairs, Rule, loops, say};
 use crate::account::{Entry, Sum};
 use crate::classify::Operation;
 
@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "opening, examining and closing files costs more than their bytes",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repair::repaired),
+    repairs: Repairs { changed: Changed::SmallFiles, ..Repairs::one(repair::repaired) },
 };
 
 /// Opens that the start of a process needs.

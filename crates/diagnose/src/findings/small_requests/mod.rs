@@ -23,7 +23,11 @@ pub(super) const RULE: Rule = Rule {
     claim: "many calls for few bytes: the calls are the cost",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs { others: repair::others, choices: repair::CHOICES, ..Repairs::one(repair::repaired) },
+    repairs: Repairs {
+        others: repair::others,
+        choices: repair::CHOICES,
+        ..Repairs::of_calls(repair::repaired)
+    },
 };
 
 /// Requests of more than this are not called small.

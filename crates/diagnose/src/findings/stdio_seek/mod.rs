@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "each seek discards the I/O library's buffer",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repair::repaired),
+    repairs: Repairs::of_calls(repair::repaired),
 };
 
 /// A seek before this share of the reads.

@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "each record is made durable separately",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs { choices: repair::CHOICES, ..Repairs::one(repair::repaired) },
+    repairs: Repairs { choices: repair::CHOICES, ..Repairs::of_calls(repair::repaired) },
 };
 
 /// More writes than this for one sync are a batch already.

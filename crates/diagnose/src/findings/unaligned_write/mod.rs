@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "writes of partial blocks, which must be read first",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repair::repaired),
+    repairs: Repairs::of_calls(repair::repaired),
 };
 
 /// With fewer unaligned writes than this, the reads are for something else (block maps, bitmaps).
