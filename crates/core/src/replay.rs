@@ -119,6 +119,9 @@ pub struct PlanFile {
     pub durable: bool,
     /// Page cache when the replay begins.
     pub state: State,
+    /// Ranges of a cold file that are in the page cache all the same: offset and length, in bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cached: Vec<[u64; 2]>,
     /// Advice given after opening.
     pub advice: Advice,
     /// Distance between the offsets of one pass and the next.
@@ -140,6 +143,7 @@ impl PlanFile {
             direct: false,
             durable: false,
             state: State::Warm,
+            cached: Vec::new(),
             advice: Advice::Normal,
             shift_bytes: 0,
             buffer_offset: 0,

@@ -89,7 +89,7 @@ impl Side {
     }
 
     /// System calls of the family.
-    pub(super) const fn call_names(self) -> &'static [&'static str] {
+    pub const fn call_names(self) -> &'static [&'static str] {
         match self {
             Side::Read => &["read", "pread64", "readv", "preadv", "preadv2"],
             Side::Write => &["write", "pwrite64", "writev", "pwritev", "pwritev2"],

@@ -261,6 +261,17 @@ impl ReplayFile {
         made.dir()?.sync().map(|()| 0)
     }
 
+    /// Brings these ranges into the page cache, and nothing around them: advice reads no further than it says. They are asked for
+    /// together and then waited for.
+    fn bring(&self, ranges: &[[u64; 2]]) -> Result<(), Problem> {
+        for [offset, bytes] in ranges {
+            let length = std::num::NonZeroU64::new(*bytes);
+            // Only advice: the pass reads what it does not bring.
+            let _ = rustix::fs::fadvise(&self.plain, *offset, length, rustix::fs::Advice::WillNeed);
+        }
+        ranges.iter().try_for_each(|[offset, bytes]| residency::pass(self.plain.as_fd(), *offset, *bytes))
+    }
+
     /// Sets the page-cache state at the start of a run.
     pub(super) fn prepare(&self, planned: &PlanFile) -> Result<(), Problem> {
         let failed = |what: &str, errno: Errno| {
@@ -296,7 +307,7 @@ impl ReplayFile {
                     planned.path, seen.resident, seen.pages
                 ))
                 .hint("end the programs that map it and try again")),
-                Ok(_) => Ok(()),
+                Ok(_) => self.bring(&planned.cached),
                 Err(reason) => Err(Problem::failed(format!(
                     "the page cache of `{}` is not visible: {reason}",
                     planned.path

@@ -7,6 +7,7 @@ mod baseline;
 mod calls;
 mod control_groups;
 mod duration;
+mod earlier_reads;
 pub(crate) mod elsewhere;
 pub(crate) mod free_space;
 mod mappings;

@@ -10,6 +10,7 @@ use iowhy_diagnose::repair::order;
 
 use super::baseline::Baseline;
 use super::duration::{Bounds, passes};
+use super::earlier_reads;
 use crate::parts::Parts;
 
 /// Calls at random places that move this part of a file come to the same bytes again in half of this part of the cases: the mean number
@@ -39,6 +40,7 @@ pub(super) fn settled(facts: &Facts<'_>, mut found: Baseline, bounds: &Bounds) -
     let wanted = passes(pass_ns, most_passes(&found.plan, bounds), bounds);
     append_each_pass(&mut found.plan);
     found.plan.passes = wanted;
+    found.notes.extend(earlier_reads::cached(facts, &mut found.plan));
     recorded = recorded.times(f64::from(wanted));
     found.recorded = Some(recorded);
     found
