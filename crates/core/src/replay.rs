@@ -149,6 +149,18 @@ impl PlanFile {
             buffer_offset: 0,
         }
     }
+
+    /// Where a call on it begins, that many passes behind its offset in the plan. Wrapped offsets are those of whole blocks, so that
+    /// direct requests stay aligned.
+    pub fn place(&self, offset: u64, bytes: u64, passes: u64) -> u64 {
+        let offset = offset.wrapping_add(passes.wrapping_mul(self.shift_bytes));
+        if self.role == Role::ScratchEmpty || offset.saturating_add(bytes) <= self.size_bytes {
+            return offset;
+        }
+        let whole = (self.size_bytes / 4096 * 4096).max(1);
+        let wrapped = offset % whole;
+        if wrapped.saturating_add(bytes) > self.size_bytes { 0 } else { wrapped }
+    }
 }
 
 /// One kind of call.

@@ -261,15 +261,16 @@ impl ReplayFile {
         made.dir()?.sync().map(|()| 0)
     }
 
-    /// Brings these ranges into the page cache, and nothing around them: advice reads no further than it says. They are asked for
-    /// together and then waited for.
-    fn bring(&self, ranges: &[[u64; 2]]) -> Result<(), Problem> {
-        for [offset, bytes] in ranges {
-            let length = std::num::NonZeroU64::new(*bytes);
+    /// Brings what a pass finds in the page cache of a cold file, and nothing around it: advice reads no further than it says. All ranges
+    /// are asked for together and then waited for. `passes`: as of [`PlanFile::place`].
+    pub(super) fn bring_cached(&self, planned: &PlanFile, passes: u64) -> Result<(), Problem> {
+        let ranges = || planned.cached.iter().map(|[at, bytes]| (planned.place(*at, *bytes, passes), *bytes));
+        for (offset, bytes) in ranges() {
+            let length = std::num::NonZeroU64::new(bytes);
             // Only advice: the pass reads what it does not bring.
-            let _ = rustix::fs::fadvise(&self.plain, *offset, length, rustix::fs::Advice::WillNeed);
+            let _ = rustix::fs::fadvise(&self.plain, offset, length, rustix::fs::Advice::WillNeed);
         }
-        ranges.iter().try_for_each(|[offset, bytes]| residency::pass(self.plain.as_fd(), *offset, *bytes))
+        ranges().try_for_each(|(offset, bytes)| residency::pass(self.plain.as_fd(), offset, bytes))
     }
 
     /// Sets the page-cache state at the start of a run.
@@ -307,7 +308,7 @@ impl ReplayFile {
                     planned.path, seen.resident, seen.pages
                 ))
                 .hint("end the programs that map it and try again")),
-                Ok(_) => self.bring(&planned.cached),
+                Ok(_) => Ok(()),
                 Err(reason) => Err(Problem::failed(format!(
                     "the page cache of `{}` is not visible: {reason}",
                     planned.path

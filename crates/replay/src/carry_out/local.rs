@@ -113,9 +113,16 @@ impl LocalReplay {
                 _ => file.prepare(planned)?,
             }
         }
+        let first_pass = self.next_passes();
+        for (file, planned) in self.files.iter().zip(&self.plan.files).filter(|(_, p)| !p.cached.is_empty()) {
+            let first = if planned.role == Role::User { first_pass } else { 0 };
+            for pass in 0..u64::from(self.plan.passes.max(1)) {
+                file.bring_cached(planned, first + pass)?;
+            }
+        }
         let names = self.trees.as_ref().map(ScratchTrees::prepare_run).transpose()?;
         host_memory::fault_in(&self.plan);
-        let outcome = self.run_threads(names.as_ref());
+        let outcome = self.run_threads(names.as_ref(), first_pass);
         // Frees the space for other arms, and leaves nothing to write back during their runs.
         self.files.iter().zip(&self.plan.files).for_each(|(file, planned)| file.discard(planned));
         outcome
@@ -127,12 +134,15 @@ impl LocalReplay {
         first.map_or(0, |action| action.offset)
     }
 
-    fn run_threads(&self, names: Option<&RunNames>) -> Result<RunOutcome, Problem> {
-        // In a control group each run starts at the plan's own offsets, which were cached for it.
-        let first_pass = match self.plan.placed {
+    /// The first pass of the next run. In a control group each run starts at the plan's own offsets, which were cached for it.
+    fn next_passes(&self) -> u64 {
+        match self.plan.placed {
             Some(_) => 0,
             None => self.passes_done.fetch_add(u64::from(self.plan.passes.max(1)), Ordering::Relaxed),
-        };
+        }
+    }
+
+    fn run_threads(&self, names: Option<&RunNames>, first_pass: u64) -> Result<RunOutcome, Problem> {
         let threads = self.plan.threads.len();
         let barrier = StartBarrier::new(threads);
         let work = |thread: usize| {

@@ -263,15 +263,7 @@ impl<'a> ReplayThread<'a> {
             Role::User => self.first_pass + pass,
             _ => pass,
         };
-        let mut offset = action.at(i).wrapping_add(shifts.wrapping_mul(file.shift_bytes));
-        if file.role != Role::ScratchEmpty && offset.saturating_add(action.bytes) > file.size_bytes {
-            // Whole blocks, so that direct requests stay aligned.
-            let whole = (file.size_bytes / 4096 * 4096).max(1);
-            offset %= whole;
-            if offset + action.bytes > file.size_bytes {
-                offset = 0;
-            }
-        }
+        let offset = file.place(action.at(i), action.bytes, shifts);
         self.outcome.calls += 1;
         let (fd, bytes) = (&opened.fd, action.bytes as usize);
         let sink = file.role == Role::Sink;

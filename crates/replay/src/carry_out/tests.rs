@@ -368,3 +368,25 @@ fn a_whole_file_is_forgotten_whole() {
     let seen = residency::look(file.as_file().as_fd(), 0, 4 * MIB).unwrap();
     assert!(seen.resident * 10 < seen.pages, "{seen:?}");
 }
+
+/// What earlier calls brought is there before each run, at the places of that run, and nothing around it.
+#[test]
+fn ranges_of_a_cold_file_are_cached_before_each_run() {
+    let Some(file) = evictable(4 * MIB) else { return };
+    let cached = vec![[MIB, 8192], [3 * MIB, 4096]];
+    let planned = PlanFile { cached, shift_bytes: 16_384, ..own(&file, State::Cold) };
+    let opened = files::open(&planned, 0).unwrap();
+    for passes in [0, 1] {
+        opened.prepare(&planned).unwrap();
+        opened.bring_cached(&planned, passes).unwrap();
+        let resident = |offset: u64, bytes| {
+            let offset = offset + passes * 16_384;
+            residency::look(file.as_file().as_fd(), offset, bytes).unwrap().share()
+        };
+        assert_eq!((resident(MIB, 8192), resident(3 * MIB, 4096)), (1.0, 1.0), "pass {passes}");
+        assert!(resident(0, 4 * MIB - passes * 16_384) < 0.5, "pass {passes}: it was not read ahead");
+        assert_eq!(resident(2 * MIB, 4096), 0.0, "pass {passes}");
+    }
+    let replay = LocalReplay::prepare(plan(vec![planned], vec![vec![reads(MIB, 8192, 1, 0)]])).unwrap();
+    assert_eq!(replay.run().unwrap().calls, 1);
+}
