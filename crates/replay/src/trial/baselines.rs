@@ -13,8 +13,10 @@ use crate::proof::BaselineReplay;
 
 /// The plans, or their arms, of the parts of a run that the repairs of its findings change.
 pub(super) struct ByPart<T> {
-    /// Not empty; the part of the most valuable finding first, small files last.
+    /// Not empty; in the order of the findings, small files last.
     parts: Vec<(Part, Result<T, String>)>,
+    /// The part of the most valuable finding that a plan can show.
+    first: Part,
     /// What takes more time: calls or mappings.
     costlier: Part,
 }
@@ -27,10 +29,12 @@ impl<T> ByPart<T> {
         own.map_or_else(|| self.main(), |(_, of)| of.as_ref())
     }
 
-    /// The run itself: of the first part that has a plan.
+    /// The run itself: of the first part that has a plan; else why the most valuable finding has none.
     pub(super) fn main(&self) -> Result<&T, &String> {
-        let all = || self.parts.iter().map(|(_, of)| of.as_ref());
-        all().find(Result::is_ok).or(all().next()).expect("there is a part")
+        let main = self.parts.iter().find(|(_, of)| of.is_ok());
+        let first = || self.parts.iter().find(|(part, _)| *part == self.first);
+        let (_, found) = main.or_else(first).or(self.parts.first()).expect("there is a part");
+        found.as_ref()
     }
 }
 
@@ -52,7 +56,7 @@ impl Plans {
     ) -> Plans {
         let costlier = recorded::costlier(facts);
         let ids: Vec<FindingId> = tried.iter().map(|f| f.id).collect();
-        let parts = wanted(&ids, costlier);
+        let (first, parts) = wanted(&ids, costlier);
         let checked = |baseline| {
             let baseline = same_system::checked(baseline, carried::file_system)?;
             if live { beside_a_running_program(baseline) } else { Ok(baseline) }
@@ -69,7 +73,7 @@ impl Plans {
             within
         };
         let parts = parts.into_iter().map(|part| (part, made(part))).collect();
-        Plans { by_part: ByPart { parts, costlier }, without_room }
+        Plans { by_part: ByPart { parts, first, costlier }, without_room }
     }
 
     /// The same, where recorded calls and touches also meet this condition.
@@ -95,10 +99,10 @@ impl Plans {
 
     /// Adds an arm for each plan that a repair needs; without any repair, one for the run.
     pub(super) fn add_arms(self, repairable: &[FindingId], arms: &mut Arms) -> Baselines {
-        let ByPart { parts, costlier } = self.by_part;
-        let first = parts.iter().find(|(_, found)| found.is_ok()).map(|(part, _)| *part);
+        let ByPart { parts, first, costlier } = self.by_part;
+        let has_plan = parts.iter().find(|(_, found)| found.is_ok()).map(|(part, _)| *part);
         let needs = |of: Part| match repairable {
-            [] => first == Some(of),
+            [] => has_plan == Some(of),
             ids => ids.iter().any(|id| Part::changed_by(*id, costlier) == of),
         };
         let mut with_arm = |(part, found): (Part, Result<Baseline, String>)| {
@@ -111,15 +115,18 @@ impl Plans {
             });
             (part, found)
         };
-        ByPart { parts: parts.into_iter().map(&mut with_arm).collect(), costlier }
+        ByPart { parts: parts.into_iter().map(&mut with_arm).collect(), first, costlier }
     }
 }
 
-/// The parts that findings need, in their order. Findings that no plan can show need none, but the run is always replayed.
-fn wanted(tried: &[FindingId], costlier: Part) -> Vec<Part> {
+/// The part of the first finding, and the parts that all of them need, in their order. Findings that no plan can show need none, but the run
+/// is always replayed.
+fn wanted(tried: &[FindingId], costlier: Part) -> (Part, Vec<Part>) {
     let needed = tried.iter().filter(|id| findings::never_repaired(**id).is_none());
+    let needed: Vec<Part> = needed.map(|id| Part::changed_by(*id, costlier)).collect();
+    let first = needed.first().copied().unwrap_or(costlier);
     let (files, mut parts): (Vec<Part>, Vec<Part>) =
-        needed.map(|id| Part::changed_by(*id, costlier)).partition(|part| *part == Part::SmallFiles);
+        needed.into_iter().partition(|part| *part == Part::SmallFiles);
     if parts.is_empty() {
         parts.push(costlier);
     }
@@ -130,7 +137,7 @@ fn wanted(tried: &[FindingId], costlier: Part) -> Vec<Part> {
             once.push(part);
         }
     }
-    once
+    (first, once)
 }
 
 /// In words that end a sentence.
@@ -197,27 +204,27 @@ mod tests {
     #[test]
     fn each_finding_has_the_part_that_its_repairs_change() {
         let both = [F::ManySmallFiles, F::SyncPerWrite, F::MmapFaults, F::SmallRequests];
-        assert_eq!(wanted(&both, Part::Mappings), [Part::Calls, Part::Mappings, Part::SmallFiles]);
-        assert_eq!(
-            wanted(&both, Part::Calls),
-            [Part::Calls, Part::SmallFiles],
-            "one replay of what takes more time"
-        );
-        assert_eq!(wanted(&[F::SyncPerWrite], Part::Mappings), [Part::Calls]);
-        assert_eq!(wanted(&[F::ManySmallFiles], Part::Mappings), [Part::Mappings, Part::SmallFiles]);
-        assert_eq!(
-            wanted(&[F::FailedLookups], Part::Calls),
-            [Part::Calls],
-            "the run is replayed all the same"
-        );
+        let all = vec![Part::Calls, Part::Mappings, Part::SmallFiles];
+        assert_eq!(wanted(&both, Part::Mappings), (Part::SmallFiles, all));
+        let once = vec![Part::Calls, Part::SmallFiles];
+        assert_eq!(wanted(&both, Part::Calls).1, once, "one replay of what takes more time");
+        assert_eq!(wanted(&[F::SyncPerWrite], Part::Mappings), (Part::Calls, vec![Part::Calls]));
+        let files = vec![Part::Mappings, Part::SmallFiles];
+        assert_eq!(wanted(&[F::ManySmallFiles], Part::Mappings), (Part::SmallFiles, files));
+        let run = vec![Part::Calls];
+        assert_eq!(wanted(&[F::FailedLookups], Part::Calls).1, run, "the run is replayed all the same");
     }
 
     #[test]
     fn a_part_without_a_plan_says_why_and_the_run_is_that_of_the_next() {
         let parts = vec![(Part::Calls, Err("why".to_owned())), (Part::Mappings, Ok(7))];
-        let by_part = ByPart { parts, costlier: Part::Mappings };
+        let by_part = ByPart { parts, first: Part::Calls, costlier: Part::Mappings };
         assert_eq!(by_part.for_finding(F::SyncPerWrite), Err(&"why".to_owned()));
         assert_eq!((by_part.for_finding(F::MmapFaults), by_part.main()), (Ok(&7), Ok(&7)));
         assert_eq!(by_part.for_finding(F::ManySmallFiles), Ok(&7), "it was not asked for");
+        let why = |part, why: &str| (part, Err::<u8, _>(why.to_owned()));
+        let parts = vec![why(Part::Calls, "calls"), why(Part::SmallFiles, "files")];
+        let none = ByPart { parts, first: Part::SmallFiles, costlier: Part::Calls };
+        assert_eq!(none.main(), Err(&"files".to_owned()), "the reason of the most valuable finding");
     }
 }
