@@ -41,7 +41,7 @@ impl<T> ByPart<T> {
 /// Plans of the unchanged run.
 pub(super) struct Plans {
     by_part: ByPart<Baseline>,
-    /// Whether only free space is missing for the calls.
+    /// Whether free space alone is missing for recorded calls or mappings.
     pub(super) without_room: bool,
 }
 
