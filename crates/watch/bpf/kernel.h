@@ -218,12 +218,14 @@ static long (*const get_stackid)(void *context, void *map, u64 flags) = (void *)
 static struct task_struct *(*const get_current_task)(void) = (void *)35;
 static struct task_struct *(*const get_current_task_btf)(void) = (void *)158;
 static long (*const get_stack)(void *context, void *to, u32 size, u64 flags) = (void *)67;
+static long (*const probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*const probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static long (*const ringbuf_output)(void *ring, void *from, u64 size, u64 flags) = (void *)130;
 static void *(*const ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const ringbuf_submit)(void *record, u64 flags) = (void *)132;
 static u64 (*const ringbuf_query)(void *ring, u64 what) = (void *)134;
+static void *(*const task_pt_regs)(struct task_struct *task) = (void *)175;
 
 /* A field of the kernel's, 0 where it cannot be read. */
 #define READ(pointer, field) ({ \

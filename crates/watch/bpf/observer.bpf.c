@@ -46,6 +46,10 @@ enum {
 	REGISTERS = 9,
 	/* Addresses of a stack, kernel or user. A power of two less one: what perf takes by default. */
 	MAX_FRAMES = 127,
+	/* A user stack is copied in pieces, in words of 8 bytes: the first piece that cannot be read ends it. */
+	STACK_REGISTERS = 3,
+	PIECE_WORDS = 64,
+	STACK_PIECES = 32,
 };
 
 /* What a call does, beyond its number. Mirrors `Shape` of the loader. */
@@ -286,7 +290,10 @@ struct switch_event {
 	u32 flags;
 	/* How many of the addresses are in the kernel; the user's follow them. */
 	u32 kernel_frames;
-	u64 frames[2 * MAX_FRAMES + 1];
+	u32 user_frames;
+	/* How many words of the user stack follow; before them place in the code, stack pointer and frame pointer. 0: none of that. */
+	u32 stack_words;
+	u64 frames[2 * MAX_FRAMES + 1 + STACK_REGISTERS + STACK_PIECES * PIECE_WORDS];
 };
 
 /* What a CPU works on while it tells of a switch, and what that took. */
@@ -378,6 +385,10 @@ static const struct process no_process = {};
 
 /* Whether there ever was a thread in `far_threads`. */
 u32 has_far_threads = 0;
+
+/* Where struct pt_regs of this architecture holds the place in the code, the stack pointer and the frame pointer, in bytes, if user stacks are
+ * to be copied. Set by the loader where the kernel tells where the registers are (5.15 and later). */
+const volatile u32 instruction_at = 0, pointer_at = 0, frame_at = 0;
 
 /* Whether the verifier knows the type of the current task (5.11 and later), so that its fields are plain loads. Set by the loader. */
 const volatile u32 typed_task = 0;
@@ -1269,6 +1280,25 @@ static inline_always int switches_are_told(u32 tid)
 	return tid && thread_of(tid);
 }
 
+/* Copies registers and stack of the current thread, which sleeps in the kernel, from the word `at` on. How many words of stack. */
+static inline_always u32 copy_stack(struct switch_event *event, u64 at)
+{
+	if (!instruction_at)
+		return 0;
+	const void *registers = task_pt_regs(get_current_task_btf());
+	u64 pointer = 0;
+	if (probe_read_kernel(&event->frames[at], sizeof(u64), registers + instruction_at) ||
+	    probe_read_kernel(&pointer, sizeof(u64), registers + pointer_at) ||
+	    probe_read_kernel(&event->frames[at + 2], sizeof(u64), registers + frame_at) || pointer % sizeof(u64))
+		return 0;
+	event->frames[at + 1] = pointer;
+	u32 words = 0;
+	for (; words < STACK_PIECES * PIECE_WORDS; words += PIECE_WORDS)
+		if (probe_read_user(&event->frames[at + STACK_REGISTERS + words], PIECE_WORDS * sizeof(u64), (const void *)pointer + words * sizeof(u64)))
+			break;
+	return words;
+}
+
 /* A CPU goes from the current thread to another one. Attached in windows only. */
 SEC("raw_tp/sched_switch")
 int on_switch(u64 *context)
@@ -1295,6 +1325,8 @@ int on_switch(u64 *context)
 	event->next_tid = gets ? next_tid : 0;
 	u32 flags = 0;
 	u64 kernel = 0, user = 0;
+	u32 words = 0;
+	u64 waiting = ringbuf_query(&requests, BPF_RB_AVAIL_DATA);
 	if (left) {
 		/* TASK_RUNNING is 0. */
 		u64 state = EXISTS(struct task_struct, __state) ? READ(previous, __state) : READ(previous, state);
@@ -1307,12 +1339,16 @@ int on_switch(u64 *context)
 		user = got > 0 ? got / sizeof(u64) : 0;
 		OPAQUE(user);
 		user &= MAX_FRAMES;
+		/* Who has to make room goes on at once. Switches come before copies where they come faster than they are read. */
+		if (state && user && waiting < REQUEST_BYTES / 4)
+			words = copy_stack(event, kernel + user);
 	}
 	event->flags = flags;
 	event->kernel_frames = kernel;
-	u64 size = __builtin_offsetof(struct switch_event, frames) + (kernel + user) * sizeof(u64);
+	event->user_frames = user;
+	event->stack_words = words;
+	u64 size = __builtin_offsetof(struct switch_event, frames) + (kernel + user + words + (words ? STACK_REGISTERS : 0)) * sizeof(u64);
 	event->size = size;
-	u64 waiting = ringbuf_query(&requests, BPF_RB_AVAIL_DATA);
 	if (ringbuf_output(&requests, event, size, waiting > REQUEST_BYTES / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
 		event->lost++;
 	else

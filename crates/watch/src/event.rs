@@ -84,8 +84,31 @@ pub enum Kind<'a> {
 pub struct Chain<'a> {
     /// Kernel addresses. Empty: the task was in user mode, or the kernel may not be looked at.
     pub kernel: &'a [u64],
-    /// User addresses.
+    /// User addresses, by frame pointers: code that keeps none ends the chain, or adds an address that is none.
     pub user: &'a [u64],
+    /// A copy of the user stack, where one was made.
+    pub stack: Option<UserStack<'a>>,
+}
+
+/// The innermost part of a user stack and the registers that lead through it, on x86-64.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UserStack<'a> {
+    /// Place in the code.
+    pub instruction: u64,
+    /// Address of the first word.
+    pub pointer: u64,
+    /// The frame pointer, where the code keeps one there.
+    pub frame: u64,
+    /// The stack, from its pointer upwards.
+    pub words: &'a [u64],
+}
+
+impl UserStack<'_> {
+    /// The word at an address, where it was copied.
+    pub(crate) fn word(&self, address: u64) -> Option<u64> {
+        let at = address.checked_sub(self.pointer).filter(|offset| offset % 8 == 0)? / 8;
+        self.words.get(usize::try_from(at).ok()?).copied()
+    }
 }
 
 /// A request of the block layer, and what happened to it.

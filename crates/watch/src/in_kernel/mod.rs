@@ -77,7 +77,7 @@ impl InKernel {
     /// # Errors
     /// Why the kernel refuses it, in words.
     pub(crate) fn open(record_bytes: u32, counts: bool) -> Result<InKernel, String> {
-        let mut object = Object::open(OBJECT, &[("typed_task", typed_task())], &[("records", record_bytes)])?;
+        let mut object = Object::open(OBJECT, &constants(), &[("records", record_bytes)])?;
         let mut machine: Array<_, [u32; MACHINE_WORDS]> = map(&mut object, "machine")?;
         machine.set(0, machine_words(0), 0).map_err(|e| chain(&e))?;
         let mut shapes: Array<_, [u16; 10]> = map(&mut object, "shapes")?;
@@ -174,6 +174,19 @@ impl InKernel {
 fn typed_task() -> u32 {
     let of_task = BpfHelper::BPF_FUNC_get_current_task_btf;
     u32::from(is_helper_supported(ProgramType::RawTracePoint, of_task).unwrap_or(false))
+}
+
+/// What the observer is told of this kernel and machine. `struct pt_regs` of x86-64 is that of its system calls
+/// (`arch/x86/include/asm/ptrace.h`).
+fn constants() -> Vec<(&'static str, u32)> {
+    let mut constants = vec![("typed_task", typed_task())];
+    let helper = BpfHelper::BPF_FUNC_task_pt_regs;
+    if cfg!(target_arch = "x86_64")
+        && is_helper_supported(ProgramType::RawTracePoint, helper).unwrap_or(false)
+    {
+        constants.extend([("instruction_at", 16 * 8), ("pointer_at", 19 * 8), ("frame_at", 4 * 8)]);
+    }
+    constants
 }
 
 /// Attaches the last of these programs that the kernel takes: it refuses one that reads an argument more than there is.

@@ -5,12 +5,13 @@ use aya::maps::PerCpuArray;
 
 use super::facts::words;
 use super::{InKernel, chain, map};
-use crate::event::{Chain, Event, Kind};
+use crate::event::{Chain, Event, Kind, UserStack};
 
 const ON_SWITCH: &str = "on_switch";
-/// Words (of 8 bytes) of `struct switch_event` before its stacks, and of `struct switching`.
-const BEFORE_FRAMES: usize = 7;
-const SWITCHING: usize = 2 + BEFORE_FRAMES + 255;
+/// Words (of 8 bytes) of `struct switch_event` before its stacks, of a copied stack with its registers, and of `struct switching`.
+const BEFORE_FRAMES: usize = 8;
+const COPIED: usize = 3 + 32 * 64;
+const SWITCHING: usize = 2 + BEFORE_FRAMES + 255 + COPIED;
 /// `LEFT` and `PREEMPTED`.
 const LEFT: u32 = 1;
 const PREEMPTED: u32 = 2;
@@ -41,16 +42,26 @@ impl InKernel {
 
 /// Hands on what a switch tells, in the order in which it happened. `None`: the record is not whole.
 pub(super) fn read<'a>(record: &'a [u64], time_ns: u64, take: &mut dyn FnMut(&Event<'a>)) -> Option<()> {
-    let [_, _, task, _, cpu_and_lost, next, flags_and_frames, frames @ ..] = record else { return None };
-    let ([pid, tid], [cpu, lost], [next_pid, next_tid], [flags, kernel]) =
-        (words(*task), words(*cpu_and_lost), words(*next), words(*flags_and_frames));
-    let (kernel, user) = frames.split_at_checked(kernel as usize)?;
+    let [_, _, task, _, cpu_and_lost, next, flags_and_kernel, user_and_stack, frames @ ..] = record else {
+        return None;
+    };
+    let ([pid, tid], [cpu, lost], [next_pid, next_tid]) = (words(*task), words(*cpu_and_lost), words(*next));
+    let ([flags, kernel], [user, copied]) = (words(*flags_and_kernel), words(*user_and_stack));
+    let (kernel, behind) = frames.split_at_checked(kernel as usize)?;
+    let (user, behind) = behind.split_at_checked(user as usize)?;
+    let stack = match behind {
+        [instruction, pointer, frame, words @ ..] if copied > 0 => {
+            let words = words.get(..copied as usize)?;
+            Some(UserStack { instruction: *instruction, pointer: *pointer, frame: *frame, words })
+        }
+        _ => None,
+    };
     let mut tell = |pid, tid, kind| take(&Event { time_ns, cpu, pid, tid, kind });
     if lost > 0 {
         tell(pid, tid, Kind::Lost { records: u64::from(lost) });
     }
     if flags & LEFT != 0 {
-        tell(pid, tid, Kind::LeavingStack(Chain { kernel, user }));
+        tell(pid, tid, Kind::LeavingStack(Chain { kernel, user, stack }));
         tell(pid, tid, Kind::Out { preempted: flags & PREEMPTED != 0 });
     }
     if next_tid != 0 {
@@ -77,19 +88,24 @@ mod tests {
 
     #[test]
     fn a_switch_between_two_threads_is_a_stack_a_leaving_and_a_coming() {
-        let head = |next, flags, lost| [9, 7, pair(10, 11), 5, pair(1, lost), next, flags];
-        let whole = [&head(pair(20, 21), pair(LEFT, 1), 0)[..], &[0xa, 0xb]].concat();
+        let head = |next, flags, lost, user| [9, 7, pair(10, 11), 5, pair(1, lost), next, flags, user];
+        let whole = [&head(pair(20, 21), pair(LEFT, 1), 0, pair(1, 0))[..], &[0xa, 0xb]].concat();
         let (a, b) = ((10, 11), (20, 21));
         let told = events(&whole);
-        assert_eq!(told[0], (a.0, a.1, "LeavingStack(Chain { kernel: [10], user: [11] })".to_owned()));
+        assert_eq!(told[0], (a.0, a.1, "LeavingStack(Chain { kernel: [10], user: [11], ..Chain::default() })".to_owned()));
         assert_eq!(told[1], (a.0, a.1, "Out { preempted: false }".to_owned()));
         assert_eq!(told[2..], [(b.0, b.1, "In".to_owned())]);
-        let only_comes = events(&head(pair(20, 21), 0, 3));
+        let only_comes = events(&head(pair(20, 21), 0, 3, 0));
         assert_eq!(only_comes[0].2, "Lost { records: 3 }");
         assert_eq!(only_comes[1..], [(b.0, b.1, "In".to_owned())]);
-        let only_leaves = events(&head(0, pair(LEFT | PREEMPTED, 0), 0));
+        let only_leaves = events(&head(0, pair(LEFT | PREEMPTED, 0), 0, 0));
         assert_eq!(only_leaves[1..], [(a.0, a.1, "Out { preempted: true }".to_owned())]);
         // More frames than there are, and no whole head.
-        assert!(events(&head(0, pair(LEFT, 1), 0)).is_empty() && events(&[9, 7]).is_empty());
+        assert!(events(&head(0, pair(LEFT, 1), 0, 0)).is_empty() && events(&[9, 7]).is_empty());
+        // Place in the code, stack pointer, frame pointer, and two words of stack; then one word less than there are.
+        let copied = [&head(0, pair(LEFT, 0), 0, pair(1, 2))[..], &[0xb, 0xb, 0x40, 0x50, 1, 2]].concat();
+        let stack = "Some(UserStack { instruction: 11, pointer: 64, frame: 80, words: [1, 2] })";
+        assert!(events(&copied)[0].2.contains(stack), "{:?}", events(&copied));
+        assert!(events(&copied[..copied.len() - 1]).is_empty());
     }
 }

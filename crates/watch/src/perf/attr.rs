@@ -35,8 +35,37 @@ pub(crate) enum Role {
     Clock {
         /// Nanoseconds between two ticks.
         period_ns: u64,
+        /// How much of the user stack is copied, in bytes; 0 where nothing can be read from it.
+        stack_bytes: u16,
     },
 }
+
+/// Most that is copied of one user stack: chains of the calls of databases take 4 to 12 KiB.
+const MAX_STACK_BYTES: u64 = 16 << 10;
+/// Less leads out of no library.
+const MIN_STACK_BYTES: u64 = 1 << 10;
+/// Copies of user stacks of all CPUs in a second, in bytes, at most: to move them takes a few hundredths of a CPU.
+const COPIED_IN_A_SECOND: u64 = 64 << 20;
+/// Nanoseconds between two drains of a ring, and the part of it that may be full of copies then.
+const DRAIN_NS: u64 = 50_000_000;
+const PART_OF_RING: u64 = 4;
+
+/// How much of a user stack a clock with this period copies at each tick, in bytes, where it writes into a ring of this size. 0 where the
+/// machine needs none (aarch64: compilers keep frame pointers there), or too little would be copied to be of use.
+pub(crate) fn stack_bytes(period_ns: u64, ring_bytes: usize, cpus: usize) -> u16 {
+    if cfg!(not(target_arch = "x86_64")) {
+        return 0;
+    }
+    let period_ns = period_ns.max(1);
+    let for_ring = ring_bytes as u64 / PART_OF_RING / (DRAIN_NS / period_ns).max(1);
+    let for_reader = COPIED_IN_A_SECOND / (1_000_000_000 / period_ns).max(1) / cpus.max(1) as u64;
+    let bytes = for_ring.min(for_reader).min(MAX_STACK_BYTES);
+    if bytes < MIN_STACK_BYTES { 0 } else { (bytes - bytes % 8) as u16 }
+}
+
+/// The registers that lead through a user stack, in the order of their bits: frame pointer, stack pointer, place in the code
+/// (`arch/x86/include/uapi/asm/perf_regs.h`).
+const STACK_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
 /// When an event begins to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,10 +122,15 @@ fn attribute(role: Role, inherit: bool, start: Start) -> b::perf_event_attr {
             // The kernel stack says what is waited for, the user stack who waits. Following frame pointers is cheap
             // beside the kernel's own unwinding, and what it costs is part of what the self-test measures.
         }
-        Role::Clock { period_ns } => {
+        Role::Clock { period_ns, stack_bytes } => {
             attr.config = u64::from(b::PERF_COUNT_SW_CPU_CLOCK);
             attr.sample_period = period_ns;
             attr.sample_type |= u64::from(b::PERF_SAMPLE_CALLCHAIN);
+            if stack_bytes > 0 {
+                attr.sample_type |= u64::from(b::PERF_SAMPLE_REGS_USER | b::PERF_SAMPLE_STACK_USER);
+                attr.sample_regs_user = STACK_REGISTERS;
+                attr.sample_stack_user = stack_bytes.into();
+            }
             attr.set_exclude_idle(1);
         }
     }

@@ -8,7 +8,7 @@ use perf_event_open_sys::bindings as b;
 
 use super::attr::Role;
 use super::merge::{TRAILER, flags, kind};
-use crate::event::{Chain, Event, Kind, RELEASED};
+use crate::event::{Chain, Event, Kind, RELEASED, UserStack};
 use crate::records::{bytes, text};
 
 /// What the records' ids stand for.
@@ -57,8 +57,12 @@ fn pair(word: u64) -> (u32, u32) {
 fn sample<'a>(record: &'a [u64], time_ns: u64, ids: &Ids) -> Option<Decoded<'a>> {
     let [_, id, task, _, cpu, body @ ..] = record else { return None };
     let kind = match ids.roles.get(id) {
-        Some(Role::Clock { .. }) => Kind::Tick(chain(body)?),
-        Some(Role::Leaving) => Kind::LeavingStack(chain(body)?),
+        Some(Role::Clock { stack_bytes, .. }) => {
+            let (chain, rest) = chain(body)?;
+            let stack = if *stack_bytes > 0 { stack(rest)? } else { None };
+            Kind::Tick(Chain { stack, ..chain })
+        }
+        Some(Role::Leaving) => Kind::LeavingStack(chain(body)?.0),
         Some(Role::Side | Role::Switch) | None => return Some(Decoded::Other),
     };
     let (pid, tid) = pair(*task);
@@ -74,10 +78,10 @@ fn released(pid: u32, tid: u32) -> bool {
     pid == RELEASED || tid == RELEASED
 }
 
-/// A number of addresses, and that many: each context begins with a marker that says whose addresses follow.
-fn chain(body: &[u64]) -> Option<Chain<'_>> {
+/// A number of addresses, and that many: each context begins with a marker that says whose addresses follow. With it what comes behind.
+fn chain(body: &[u64]) -> Option<(Chain<'_>, &[u64])> {
     let (count, rest) = body.split_first()?;
-    let addresses = rest.get(..usize::try_from(*count).ok()?)?;
+    let (addresses, behind) = rest.split_at_checked(usize::try_from(*count).ok()?)?;
     let mut chain = Chain::default();
     let mut at = 0;
     while at < addresses.len() {
@@ -93,7 +97,25 @@ fn chain(body: &[u64]) -> Option<Chain<'_>> {
         }
         at = to;
     }
-    Some(chain)
+    Some((chain, behind))
+}
+
+/// Registers and the copy of a user stack: the kind of process and, if it is one, the registers; the bytes of the copy, they, and how many
+/// of them are true. Inner `None`: the task has no user part, or a narrow one.
+fn stack(behind: &[u64]) -> Option<Option<UserStack<'_>>> {
+    let (abi, rest) = behind.split_first()?;
+    if *abi == u64::from(b::PERF_SAMPLE_REGS_ABI_NONE) {
+        return Some(None);
+    }
+    let [frame, pointer, instruction, bytes, rest @ ..] = rest else { return None };
+    if *bytes == 0 {
+        return Some(None);
+    }
+    let (words, rest) = rest.split_at_checked(usize::try_from(*bytes / 8).ok()?)?;
+    let copied = usize::try_from(*rest.first()? / 8).ok()?;
+    let words = words.get(..copied.min(words.len()))?;
+    let stack = UserStack { instruction: *instruction, pointer: *pointer, frame: *frame, words };
+    Some((*abi == u64::from(b::PERF_SAMPLE_REGS_ABI_64)).then_some(stack))
 }
 
 /// Any record but a sample: its body, then the trailer.

@@ -26,8 +26,8 @@ use crate::records::{Feed, Source};
 
 /// The greatest ring of one CPU, in bytes: a drain each 50 ms then keeps up with 80 MB of records a second.
 const RING_BYTES: usize = 4 << 20;
-/// The same where only side records and the clock go into it: 20 MB a second.
-const SIDE_RING_BYTES: usize = 1 << 20;
+/// The same where only side records and the clock go into it, most of it copies of user stacks: 40 MB a second.
+const SIDE_RING_BYTES: usize = 2 << 20;
 /// Descriptors that are left for everything else.
 const SPARE_FDS: u64 = 128;
 
@@ -116,7 +116,7 @@ impl Recorder {
         let per_cpu = rights.per_cpu_clock && rights.tier >= Tier::Clock;
         let mut clock_period_ns = None;
         if rights.kernel_stacks && !per_cpu && !machine {
-            roles.push(Role::Clock { period_ns: TASK_PERIOD_NS });
+            roles.push(Role::Clock { period_ns: TASK_PERIOD_NS, stack_bytes: 0 });
             clock_period_ns = Some(TASK_PERIOD_NS);
         }
         let mut recorder = Recorder {
@@ -379,10 +379,22 @@ impl Recorder {
 
     /// Opens an event that writes into a ring we have.
     fn open_on(&mut self, ring: usize, role: Role, task: Option<u32>, start: Start) -> io::Result<OwnedFd> {
+        let role = self.with_stack(role, &self.rings[ring]);
         let event = attr::open(role, task, Some(self.cpus[ring]), task.is_some(), start)?;
         attr::redirect(&event, self.rings[ring].leader())?;
         self.ids.add(attr::id(&event)?, role);
         Ok(event)
+    }
+
+    /// The same role with as much of a user stack as its ring takes.
+    fn with_stack(&self, role: Role, ring: &Ring) -> Role {
+        match role {
+            Role::Clock { period_ns, .. } => {
+                let stack_bytes = attr::stack_bytes(period_ns, ring.size(), self.cpus.len());
+                Role::Clock { period_ns, stack_bytes }
+            }
+            other => other,
+        }
     }
 
     fn open_everywhere(&mut self, role: Role) -> io::Result<()> {
@@ -394,7 +406,7 @@ impl Recorder {
     }
 
     fn open_clocks(&mut self, period_ns: u64) {
-        match self.open_everywhere(Role::Clock { period_ns }) {
+        match self.open_everywhere(Role::Clock { period_ns, stack_bytes: 0 }) {
             Ok(()) => self.clock_period_ns = Some(period_ns),
             Err(error) => {
                 self.clock_period_ns = None;

@@ -64,7 +64,6 @@ impl Ring {
     }
 
     /// Size of the data area in bytes.
-    #[cfg(test)]
     pub(crate) fn size(&self) -> usize {
         self.size
     }

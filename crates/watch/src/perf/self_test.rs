@@ -23,6 +23,8 @@ const PART_OF_RUN: u32 = 20;
 /// Length of a piece with ticks, and of the time between two ticks in it: faster than any real clock, to be seen.
 const TICK_PIECE: Duration = Duration::from_millis(1);
 const TICK_PERIOD_NS: u64 = 50_000;
+/// Copied of the user stack at each tick: as many as there are in a piece fit into the ring.
+const TICK_STACK_BYTES: u16 = 8 << 10;
 /// Round trips of a piece with switches: two switches each.
 const ROUND_TRIPS: u32 = 100;
 
@@ -141,7 +143,8 @@ fn switch_cost(rights: &Rights, budget: Duration) -> Option<(Option<f64>, u64)> 
 /// Cost of a tick with a kernel stack. `per_cpu`: by a clock of the CPU, as the recorder has it then; the first event of a task makes the
 /// kernel wait for all CPUs.
 fn tick_cost(per_cpu: bool, budget: Duration) -> Option<f64> {
-    let role = Role::Clock { period_ns: TICK_PERIOD_NS };
+    let stack_bytes = attr::stack_bytes(attr::CPU_PERIOD_NS, 1 << 20, 1).min(TICK_STACK_BYTES);
+    let role = Role::Clock { period_ns: TICK_PERIOD_NS, stack_bytes };
     let cpu = u32::try_from(rustix::thread::sched_getcpu()).ok();
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let event = attr::open(role, (!per_cpu).then_some(own), cpu, false, Start::Later).ok()?;

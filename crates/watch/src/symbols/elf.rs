@@ -1,4 +1,4 @@
-//! Functions of an ELF file by file offset: `.symtab`, or `.dynsym` where that was stripped.
+//! Functions of an ELF file by file offset: `.symtab`, or `.dynsym` where that was stripped. And its tables for unwinding.
 //!
 //! Formats: ELF-32 and ELF-64, either byte order (System V ABI, chapter 4 and 5). Only addresses are kept in memory;
 //! a name is read from the file when it is asked for. Every number in the file is distrusted: a broken file gives fewer
@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Longest mangled name that is read, in bytes.
 const LONGEST_NAME: usize = 4096;
@@ -17,6 +18,52 @@ const CHUNK: u64 = 2048;
 const SECTION_SYMTAB: u32 = 2;
 const SECTION_DYNSYM: u32 = 11;
 const SEGMENT_LOAD: u32 = 1;
+
+/// Most of a table for unwinding that is read, in bytes: the largest browsers have 30 MB.
+const MAX_TABLE_BYTES: u64 = 48 << 20;
+
+/// How to find the caller of each place in the code of a 64-bit file, whatever it does with its frame pointer (Linux Standard Base Core
+/// Specification 5.0, 10.6: `.eh_frame` and its index).
+#[derive(Debug)]
+pub(crate) struct FrameTables {
+    loads: Vec<Load>,
+    /// With their addresses.
+    pub(crate) frames: (u64, Arc<[u8]>),
+    pub(crate) index: Option<(u64, Arc<[u8]>)>,
+}
+
+impl FrameTables {
+    /// Reads the tables. `None`: the file has none.
+    pub(crate) fn read(file: &File) -> Option<FrameTables> {
+        let head = head(file);
+        let shape = shape(&head).filter(|shape| shape.wide && shape.little)?;
+        let loads = loads(file, &head, shape)?;
+        let sections = sections(file, &head, shape)?;
+        let names = sections.get(shape.number(&head, 62, 2)? as usize)?;
+        let read = |name: &[u8]| {
+            let is_it = |s: &&Section| {
+                let mut found = vec![0; name.len()];
+                let at = names.offset.checked_add(u64::from(s.name));
+                at.is_some_and(|at| read_some(file, &mut found, at) == name.len() && found == name)
+            };
+            let section = sections.iter().find(is_it).filter(|s| s.length <= MAX_TABLE_BYTES)?;
+            let mut bytes = vec![0; section.length as usize];
+            let whole = read_some(file, &mut bytes, section.offset) == bytes.len();
+            (whole && !bytes.is_empty()).then(|| (section.address, Arc::from(bytes)))
+        };
+        Some(FrameTables { loads, frames: read(b".eh_frame\0")?, index: read(b".eh_frame_hdr\0") })
+    }
+
+    /// The address in the file of a file offset.
+    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
+        address(&self.loads, offset)
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.frames.1.len() + self.index.as_ref().map_or(0, |(_, bytes)| bytes.len())
+    }
+}
 
 /// The functions of one file.
 #[derive(Debug)]
@@ -81,15 +128,10 @@ fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> usize {
 impl Functions {
     /// Reads the tables of a file; at most `most` functions. `None`: it is not ELF, or has no functions, or too many.
     pub(crate) fn read(file: File, most: usize) -> Option<Functions> {
-        let mut head = [0; 64];
-        let length = read_some(&file, &mut head, 0);
-        let head = &head[..length];
-        if !head.starts_with(b"\x7fELF") {
-            return None;
-        }
-        let shape = Shape { wide: *head.get(4)? == 2, little: *head.get(5)? == 1 };
-        let loads = loads(&file, head, shape)?;
-        let sections = sections(&file, head, shape)?;
+        let head = head(&file);
+        let shape = shape(&head)?;
+        let loads = loads(&file, &head, shape)?;
+        let sections = sections(&file, &head, shape)?;
         let pick = |kind| sections.iter().find(|s| s.kind == kind && s.length > 0);
         let table = pick(SECTION_SYMTAB).or_else(|| pick(SECTION_DYNSYM))?;
         let strings = sections.get(table.link as usize)?;
@@ -104,8 +146,7 @@ impl Functions {
 
     /// The function at a file offset: its index (for a cache).
     pub(crate) fn find(&self, offset: u64) -> Option<usize> {
-        let load = self.loads.iter().find(|l| offset.checked_sub(l.offset).is_some_and(|d| d < l.length))?;
-        let address = load.address.checked_add(offset - load.offset)?;
+        let address = address(&self.loads, offset)?;
         let index = self.entries.partition_point(|e| e.address <= address).checked_sub(1)?;
         let e = self.entries[index];
         // Hand-written assembly has no size: it reaches to the next function.
@@ -124,6 +165,26 @@ impl Functions {
         let name = name.split('@').next().unwrap_or(name);
         (!name.is_empty()).then(|| name.to_owned())
     }
+}
+
+/// The part of a file that says where all others are.
+fn head(file: &File) -> Vec<u8> {
+    let mut head = vec![0; 64];
+    let length = read_some(file, &mut head, 0);
+    head.truncate(length);
+    head
+}
+
+/// `None`: it is not ELF.
+fn shape(head: &[u8]) -> Option<Shape> {
+    let shape = Shape { wide: *head.get(4)? == 2, little: *head.get(5)? == 1 };
+    head.starts_with(b"\x7fELF").then_some(shape)
+}
+
+/// The address of a file offset.
+fn address(loads: &[Load], offset: u64) -> Option<u64> {
+    let load = loads.iter().find(|l| offset.checked_sub(l.offset).is_some_and(|d| d < l.length))?;
+    load.address.checked_add(offset - load.offset)
 }
 
 fn loads(file: &File, head: &[u8], shape: Shape) -> Option<Vec<Load>> {
@@ -145,7 +206,9 @@ fn loads(file: &File, head: &[u8], shape: Shape) -> Option<Vec<Load>> {
 }
 
 struct Section {
+    name: u32,
     kind: u32,
+    address: u64,
     offset: u64,
     length: u64,
     link: u64,
@@ -161,7 +224,9 @@ fn sections(file: &File, head: &[u8], shape: Shape) -> Option<Vec<Section>> {
         .chunks_exact(size.max(1) as usize)
         .map(|h| {
             Some(Section {
+                name: shape.number(h, 0, 4)? as u32,
                 kind: shape.number(h, 4, 4)? as u32,
+                address: shape.field(h, (12, 4), (16, 8))?,
                 offset: shape.field(h, (16, 4), (24, 8))?,
                 length: shape.field(h, (20, 4), (32, 8))?,
                 link: shape.field(h, (24, 4), (40, 4))?,

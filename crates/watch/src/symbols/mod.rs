@@ -6,6 +6,7 @@ mod elf;
 mod kernel;
 mod name;
 mod spaces;
+mod unwinding;
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +23,11 @@ use iowhy_core::profile::{Symbol, SymbolId};
 use iowhy_linux::names::Regular;
 use rustix::fs::OFlags;
 
-use elf::Functions;
+use elf::{FrameTables, Functions};
 use spaces::{Mapping, Spaces};
+use unwinding::{Piece, Unwinding};
 
+use crate::event::Chain;
 use crate::in_kernel::Namer;
 
 /// Most names. Beyond, functions share the name of their object.
@@ -55,6 +58,9 @@ pub struct Symbols {
     by_path: HashMap<String, u32>,
     by_inode: HashMap<(u64, u64), Option<Rc<Functions>>>,
     functions: usize,
+    unwinding: Unwinding,
+    /// Bytes of all tables for unwinding.
+    table_bytes: usize,
 }
 
 /// Something that is mapped.
@@ -65,6 +71,8 @@ struct Object {
     name: String,
     /// `None`: not looked at yet. `Some(None)`: it has no names.
     functions: Option<Option<Rc<Functions>>>,
+    /// The same of its tables for unwinding.
+    frame_tables: Option<Option<Rc<FrameTables>>>,
 }
 
 impl Default for Symbols {
@@ -90,6 +98,8 @@ impl Symbols {
             by_path: HashMap::new(),
             by_inode: HashMap::new(),
             functions: 0,
+            unwinding: Unwinding::default(),
+            table_bytes: 0,
         }
     }
 
@@ -162,6 +172,35 @@ impl Symbols {
         };
         self.user_ids.insert((object, index), id);
         id
+    }
+
+    /// The user addresses of a chain: by the tables of the files where its stack was copied, else by frame pointers. `found` is where they
+    /// are put.
+    pub(crate) fn callers<'a>(&mut self, pid: u32, chain: &Chain<'a>, found: &'a mut Vec<u64>) -> &'a [u64] {
+        let Some(stack) = &chain.stack else { return chain.user };
+        let generation = self.spaces.generation(pid);
+        if !self.unwinding.knows(generation) {
+            let pieces = self.pieces(pid);
+            self.unwinding.add(generation, pieces);
+        }
+        self.unwinding.callers(generation, stack, found);
+        // Where the copy ends, frame pointers may lead on: from the last caller that both found.
+        let last = found.last().copied();
+        if let Some(at) = chain.user.iter().position(|address| Some(*address) == last) {
+            found.extend(&chain.user[at + 1..]);
+        }
+        // Code that was made at run time has no tables, and may keep frame pointers.
+        if found.len() > 1 { found } else { chain.user }
+    }
+
+    /// What is mapped in a process and has tables.
+    fn pieces(&mut self, pid: u32) -> Vec<Piece> {
+        let mappings = self.spaces.all(pid);
+        let piece = |m: &Mapping| {
+            let tables = self.frame_tables_of(m.object, pid)?;
+            Some(Piece { range: m.start..m.end, in_file: tables.address(m.offset)?, tables })
+        };
+        mappings.iter().filter_map(piece).collect()
     }
 
     /// A kernel function that is known by name only (`/proc/PID/stack`, `wchan`), with its module where that is told:
@@ -269,7 +308,7 @@ impl Symbols {
         }
         let name = path.rsplit('/').next().filter(|n| !n.is_empty()).unwrap_or(path).to_owned();
         let id = self.objects.len() as u32;
-        self.objects.push(Object { path: path.to_owned(), name, functions: None });
+        self.objects.push(Object { path: path.to_owned(), name, functions: None, frame_tables: None });
         self.by_path.insert(path.to_owned(), id);
         id
     }
@@ -285,10 +324,23 @@ impl Symbols {
         functions
     }
 
-    /// The functions of a file, as the process sees it (it may live in a container), else as we see it.
+    fn frame_tables_of(&mut self, object: u32, pid: u32) -> Option<Rc<FrameTables>> {
+        let known = self.objects.get(object as usize)?;
+        if let Some(tables) = &known.frame_tables {
+            return tables.clone();
+        }
+        let room = self.table_bytes < unwinding::MAX_BYTES;
+        let path = Some(known.path.as_str()).filter(|path| room && path.starts_with('/'));
+        let file = path.and_then(|path| open_of_process(path, pid));
+        let tables = file.and_then(|(file, _)| FrameTables::read(&file)).map(Rc::new);
+        self.table_bytes += tables.as_ref().map_or(0, |tables| tables.bytes());
+        self.objects[object as usize].frame_tables = Some(tables.clone());
+        tables
+    }
+
+    /// The functions of a file.
     fn load(&mut self, path: &str, pid: u32) -> Option<Rc<Functions>> {
-        let (file, inode) =
-            open_regular(&format!("/proc/{pid}/root{path}")).or_else(|| open_regular(path))?;
+        let (file, inode) = open_of_process(path, pid)?;
         if let Some(functions) = self.by_inode.get(&inode) {
             return functions.clone();
         }
@@ -301,6 +353,11 @@ impl Symbols {
         self.by_inode.insert(inode, functions.clone());
         functions
     }
+}
+
+/// Opens a file as the process sees it (it may live in a container), else as we see it.
+fn open_of_process(path: &str, pid: u32) -> Option<(File, (u64, u64))> {
+    open_regular(&format!("/proc/{pid}/root{path}")).or_else(|| open_regular(path))
 }
 
 /// Opens a regular file and nothing else, without waiting; with its device and inode number.

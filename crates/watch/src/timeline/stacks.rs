@@ -67,6 +67,8 @@ pub(super) struct Stacks<'a> {
     by_name: FastMap<u64, StackId>,
     /// Of stacks of rings: the same without requests.
     for_events: FastMap<StackId, StackId>,
+    /// Addresses of the chain that is looked at.
+    callers: Vec<u64>,
 }
 
 impl<'a> Stacks<'a> {
@@ -80,6 +82,7 @@ impl<'a> Stacks<'a> {
             by_address: FastMap::default(),
             by_name: FastMap::default(),
             for_events: FastMap::default(),
+            callers: Vec::new(),
         }
     }
 
@@ -95,6 +98,14 @@ impl<'a> Stacks<'a> {
         if !known && chain.user.is_empty() {
             return UNKNOWN;
         }
+        let mut found = std::mem::take(&mut self.callers);
+        let user = symbols.callers(pid, &chain, &mut found);
+        let id = self.of_addresses(symbols, pid, Chain { user, ..chain }, known);
+        self.callers = found;
+        id
+    }
+
+    fn of_addresses(&mut self, symbols: &mut Symbols, pid: u32, chain: Chain<'_>, known: bool) -> StackId {
         let mut hash = Mix::default();
         hash.add(chain.kernel.len() as u64 * 2 + u64::from(known));
         chain.kernel.iter().for_each(|a| hash.add(*a));

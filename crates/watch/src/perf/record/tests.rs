@@ -45,7 +45,8 @@ fn with_trailer(kind: u32, flags: u32, body: &[u64]) -> Vec<u64> {
 
 fn ids() -> Ids {
     let mut ids = Ids::default();
-    ids.add(1, Role::Clock { period_ns: 1 });
+    ids.add(1, Role::Clock { period_ns: 1, stack_bytes: 0 });
+    ids.add(3, Role::Clock { period_ns: 1, stack_bytes: 64 });
     ids.add(2, Role::Leaving);
     ids.add(9, Role::Side);
     ids
@@ -122,16 +123,37 @@ fn losses_and_throttling() {
 fn chains_are_split_at_their_markers() {
     let body = [6, b::PERF_CONTEXT_KERNEL, 10, 11, b::PERF_CONTEXT_USER, 20, 21];
     let tick = sample_of(1, &body);
-    assert_eq!(event(&tick), (100, 101, Kind::Tick(Chain { kernel: &[10, 11], user: &[20, 21] })));
+    assert_eq!(event(&tick), (100, 101, Kind::Tick(Chain { kernel: &[10, 11], user: &[20, 21], ..Chain::default() })));
     let user = sample_of(1, &[2, b::PERF_CONTEXT_USER, 20]);
-    assert_eq!(event(&user), (100, 101, Kind::Tick(Chain { kernel: &[], user: &[20] })));
+    assert_eq!(event(&user), (100, 101, Kind::Tick(Chain { kernel: &[], user: &[20], ..Chain::default() })));
     let leaving = sample_of(2, &[0]);
     assert_eq!(event(&leaving), (100, 101, Kind::LeavingStack(Chain::default())));
     let guest = sample_of(2, &[4, b::PERF_CONTEXT_GUEST, 1, b::PERF_CONTEXT_KERNEL, 5]);
-    assert_eq!(event(&guest), (100, 101, Kind::LeavingStack(Chain { kernel: &[5], user: &[] })));
+    assert_eq!(event(&guest), (100, 101, Kind::LeavingStack(Chain { kernel: &[5], user: &[], ..Chain::default() })));
     assert_eq!(decode(&sample_of(1, &[9, 1]), 0, &ids()), Decoded::Malformed, "fewer addresses than it says");
     assert_eq!(decode(&sample_of(1, &[u64::MAX]), 0, &ids()), Decoded::Malformed);
     assert_eq!(decode(&sample_of(77, &[0]), 0, &ids()), Decoded::Other, "an event that is not ours");
+}
+
+#[test]
+fn a_copy_of_a_user_stack_is_cut_to_what_was_copied() {
+    let chain = [2, b::PERF_CONTEXT_USER, 20];
+    let of = |behind: &[u64]| sample_of(3, &[&chain, behind].concat());
+    let stack = |record: &[u64]| match event(record).2 {
+        Kind::Tick(Chain { user: &[20], stack, .. }) => {
+            stack.map(|s| (s.instruction, s.pointer, s.frame, s.words.to_vec(), s.word(0x1008)))
+        }
+        other => panic!("{other:?}"),
+    };
+    // Frame pointer, stack pointer and place in the code; 32 bytes, 16 of them true.
+    let whole = of(&[2, 7, 0x1000, 20, 32, 1, 2, 3, 4, 16]);
+    assert_eq!(stack(&whole), Some((20, 0x1000, 7, vec![1, 2], Some(2))));
+    assert_eq!(stack(&of(&[2, 7, 0x1000, 20, 0])), None, "nothing was copied");
+    assert_eq!(stack(&of(&[0, 0])), None, "a thread of the kernel");
+    assert_eq!(stack(&of(&[1, 7, 0x1000, 20, 8, 1, 8])), None, "a 32-bit process");
+    for cut in [&[][..], &[2, 7], &[2, 7, 8, 9], &[2, 7, 8, 9, 32, 1, 2], &[2, 7, 8, 9, 16, 1, 2]] {
+        assert_eq!(decode(&of(cut), 0, &ids()), Decoded::Malformed, "{cut:?}");
+    }
 }
 
 #[test]
@@ -164,7 +186,7 @@ proptest! {
         let all = [&[b::PERF_CONTEXT_KERNEL][..], &kernel, &[b::PERF_CONTEXT_USER], &user].concat();
         let record = sample_of(1, &[&[all.len() as u64][..], &all].concat());
         let (.., kind) = event(&record);
-        prop_assert_eq!(kind, Kind::Tick(Chain { kernel: &kernel, user: &user }));
+        prop_assert_eq!(kind, Kind::Tick(Chain { kernel: &kernel, user: &user, ..Chain::default() }));
     }
 }
 

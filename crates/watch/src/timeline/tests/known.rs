@@ -156,9 +156,9 @@ fn a_look_gives_a_sleep_its_stack() {
 fn ticks_of_others_are_counted_by_task() {
     let mut t = one(true);
     tick(&mut t, 1, 1, COPY);
-    at(&mut t, 2, 50, 50, Kind::Tick(Chain { kernel: &[0x3000, 0x6000], user: &[] }));
+    at(&mut t, 2, 50, 50, Kind::Tick(Chain { kernel: &[0x3000, 0x6000], user: &[], ..Chain::default() }));
     for i in 3..6 {
-        at(&mut t, i, 60, 61, Kind::Tick(Chain { kernel: &[], user: &[1, 2] }));
+        at(&mut t, i, 60, 61, Kind::Tick(Chain { kernel: &[], user: &[1, 2], ..Chain::default() }));
     }
     at(&mut t, 6, 60, 61, Kind::Name { name: "neighbour", exec: false });
     at(&mut t, 7, 0, 0, Kind::Tick(Chain::default()));
@@ -228,13 +228,13 @@ fn what_a_hidden_thread_does_is_not_seen_and_its_time_not_idle() {
     sleep(&mut t, 100, 1, FUTEX);
     at(&mut t, 110, 2, 2, Kind::In);
     // What it waited for before says nothing of later.
-    at(&mut t, 120, 2, 2, Kind::LeavingStack(Chain { kernel: FUTEX, user: &[] }));
+    at(&mut t, 120, 2, 2, Kind::LeavingStack(Chain { kernel: FUTEX, user: &[], ..Chain::default() }));
     at(&mut t, 120, 2, 2, Kind::Out { preempted: false });
     at(&mut t, 150, 2, 2, Kind::In);
     at(&mut t, 200, 2, 2, Kind::Name { name: "su", exec: true });
     t.hide(1200, 2);
     // Clocks of the CPUs and windows of recording go on.
-    at(&mut t, 100_000, 2, 2, Kind::Tick(Chain { kernel: COPY, user: &[] }));
+    at(&mut t, 100_000, 2, 2, Kind::Tick(Chain { kernel: COPY, user: &[], ..Chain::default() }));
     t.switches_off(201_000);
     t.switches_on(201_000);
     t.cumulative(2, 901_000, 60 + 300, 10);

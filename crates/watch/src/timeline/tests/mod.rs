@@ -53,17 +53,17 @@ pub(super) fn at(t: &mut Timeline<'_>, time: u64, pid: u32, tid: u32, kind: Kind
 }
 
 pub(super) fn tick(t: &mut Timeline<'_>, time: u64, tid: u32, kernel: &[u64]) {
-    at(t, time, 1, tid, Kind::Tick(Chain { kernel, user: &[] }));
+    at(t, time, 1, tid, Kind::Tick(Chain { kernel, user: &[], ..Chain::default() }));
 }
 
 /// The thread of process 1 goes to sleep with this stack.
 pub(super) fn sleep(t: &mut Timeline<'_>, time: u64, tid: u32, kernel: &[u64]) {
-    at(t, time, 1, tid, Kind::LeavingStack(Chain { kernel, user: &[] }));
+    at(t, time, 1, tid, Kind::LeavingStack(Chain { kernel, user: &[], ..Chain::default() }));
     at(t, time, 1, tid, Kind::Out { preempted: false });
 }
 
 pub(super) fn preempt(t: &mut Timeline<'_>, time: u64, tid: u32) {
-    at(t, time, 1, tid, Kind::LeavingStack(Chain { kernel: ROOM, user: &[] }));
+    at(t, time, 1, tid, Kind::LeavingStack(Chain { kernel: ROOM, user: &[], ..Chain::default() }));
     at(t, time, 1, tid, Kind::Out { preempted: true });
 }
 

@@ -51,7 +51,7 @@ fn without_a_total_or_with_a_smaller_one_nothing_changes() {
 fn samples_of_the_exit_say_where_it_went_and_belong_to_the_program() {
     let mut t = shell();
     let tick = |t: &mut Timeline<'_>, time, tid, kernel| {
-        at(t, time, tid, tid, Kind::Tick(Chain { kernel, user: &[] }));
+        at(t, time, tid, tid, Kind::Tick(Chain { kernel, user: &[], ..Chain::default() }));
     };
     tick(&mut t, 500, 2, FREES);
     tick(&mut t, 510, 2, FREES);
