@@ -278,8 +278,9 @@ struct request_event {
 	char task[COMM_BYTES];
 };
 
-/* A CPU went from one thread to another: LEFT says whether the first one is of the program, and PREEMPTED whether it could have gone on. */
-enum { LEFT = 1, PREEMPTED = 2 };
+/* A CPU went from one thread to another: LEFT says whether the first one is of the program, PREEMPTED whether it could have gone on, and
+ * REGISTERS_TOLD whether its registers follow its stacks. */
+enum { LEFT = 1, PREEMPTED = 2, REGISTERS_TOLD = 4 };
 struct switch_event {
 	EVENT_HEAD;
 	/* Switches of this CPU before this one that found the buffer full. */
@@ -291,7 +292,7 @@ struct switch_event {
 	/* How many of the addresses are in the kernel; the user's follow them. */
 	u32 kernel_frames;
 	u32 user_frames;
-	/* How many words of the user stack follow; before them place in the code, stack pointer and frame pointer. 0: none of that. */
+	/* Where the flags say so, place in the code, stack pointer and frame pointer follow, and so many words of the user stack. */
 	u32 stack_words;
 	u64 frames[2 * MAX_FRAMES + 1 + STACK_REGISTERS + STACK_PIECES * PIECE_WORDS];
 };
@@ -1280,8 +1281,8 @@ static inline_always int switches_are_told(u32 tid)
 	return tid && thread_of(tid);
 }
 
-/* Copies registers and stack of the current thread, which sleeps in the kernel, from the word `at` on. How many words of stack. */
-static inline_always u32 copy_stack(struct switch_event *event, u64 at)
+/* Copies the registers that lead through the user stack of the current thread to the word `at` on. Its stack pointer, or 0. */
+static inline_always u64 copy_registers(struct switch_event *event, u64 at)
 {
 	if (!instruction_at)
 		return 0;
@@ -1292,6 +1293,12 @@ static inline_always u32 copy_stack(struct switch_event *event, u64 at)
 	    probe_read_kernel(&event->frames[at + 2], sizeof(u64), registers + frame_at) || pointer % sizeof(u64))
 		return 0;
 	event->frames[at + 1] = pointer;
+	return pointer;
+}
+
+/* Copies the user stack behind these registers. How many words. */
+static inline_always u32 copy_stack(struct switch_event *event, u64 at, u64 pointer)
+{
 	u32 words = 0;
 	for (; words < STACK_PIECES * PIECE_WORDS; words += PIECE_WORDS)
 		if (probe_read_user(&event->frames[at + STACK_REGISTERS + words], PIECE_WORDS * sizeof(u64), (const void *)pointer + words * sizeof(u64)))
@@ -1325,7 +1332,7 @@ int on_switch(u64 *context)
 	event->next_tid = gets ? next_tid : 0;
 	u32 flags = 0;
 	u64 kernel = 0, user = 0;
-	u32 words = 0;
+	u32 words = 0, copied = 0;
 	u64 waiting = ringbuf_query(&requests, BPF_RB_AVAIL_DATA);
 	if (left) {
 		/* TASK_RUNNING is 0. */
@@ -1339,15 +1346,21 @@ int on_switch(u64 *context)
 		user = got > 0 ? got / sizeof(u64) : 0;
 		OPAQUE(user);
 		user &= MAX_FRAMES;
-		/* Who has to make room goes on at once. Switches come before copies where they come faster than they are read. */
-		if (state && user && waiting < REQUEST_BYTES / 4)
-			words = copy_stack(event, kernel + user);
+		/* Switches come before copies where they come faster than they are read: registers alone tell a stack that was copied
+		 * before. */
+		u64 pointer = user ? copy_registers(event, kernel + user) : 0;
+		if (pointer) {
+			flags |= REGISTERS_TOLD;
+			copied = STACK_REGISTERS;
+			if (waiting < REQUEST_BYTES / 8)
+				words = copy_stack(event, kernel + user, pointer);
+		}
 	}
 	event->flags = flags;
 	event->kernel_frames = kernel;
 	event->user_frames = user;
 	event->stack_words = words;
-	u64 size = __builtin_offsetof(struct switch_event, frames) + (kernel + user + words + (words ? STACK_REGISTERS : 0)) * sizeof(u64);
+	u64 size = __builtin_offsetof(struct switch_event, frames) + (kernel + user + copied + words) * sizeof(u64);
 	event->size = size;
 	if (ringbuf_output(&requests, event, size, waiting > REQUEST_BYTES / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
 		event->lost++;

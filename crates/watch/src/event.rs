@@ -86,7 +86,7 @@ pub struct Chain<'a> {
     pub kernel: &'a [u64],
     /// User addresses, by frame pointers: code that keeps none ends the chain, or adds an address that is none.
     pub user: &'a [u64],
-    /// A copy of the user stack, where one was made.
+    /// A copy of the user stack, or only its registers, where they were told.
     pub stack: Option<UserStack<'a>>,
 }
 
@@ -99,7 +99,7 @@ pub struct UserStack<'a> {
     pub pointer: u64,
     /// The frame pointer, where the code keeps one there.
     pub frame: u64,
-    /// The stack, from its pointer upwards.
+    /// The stack, from its pointer upwards; empty where only registers were told.
     pub words: &'a [u64],
 }
 

@@ -12,9 +12,10 @@ const ON_SWITCH: &str = "on_switch";
 const BEFORE_FRAMES: usize = 8;
 const COPIED: usize = 3 + 32 * 64;
 const SWITCHING: usize = 2 + BEFORE_FRAMES + 255 + COPIED;
-/// `LEFT` and `PREEMPTED`.
+/// `LEFT`, `PREEMPTED` and `REGISTERS_TOLD`.
 const LEFT: u32 = 1;
 const PREEMPTED: u32 = 2;
+const REGISTERS_TOLD: u32 = 4;
 
 impl InKernel {
     /// Tells of switches of threads that are followed from now on, or no more.
@@ -50,7 +51,7 @@ pub(super) fn read<'a>(record: &'a [u64], time_ns: u64, take: &mut dyn FnMut(&Ev
     let (kernel, behind) = frames.split_at_checked(kernel as usize)?;
     let (user, behind) = behind.split_at_checked(user as usize)?;
     let stack = match behind {
-        [instruction, pointer, frame, words @ ..] if copied > 0 => {
+        [instruction, pointer, frame, words @ ..] if flags & REGISTERS_TOLD != 0 => {
             let words = words.get(..copied as usize)?;
             Some(UserStack { instruction: *instruction, pointer: *pointer, frame: *frame, words })
         }
@@ -103,7 +104,7 @@ mod tests {
         // More frames than there are, and no whole head.
         assert!(events(&head(0, pair(LEFT, 1), 0, 0)).is_empty() && events(&[9, 7]).is_empty());
         // Place in the code, stack pointer, frame pointer, and two words of stack; then one word less than there are.
-        let copied = [&head(0, pair(LEFT, 0), 0, pair(1, 2))[..], &[0xb, 0xb, 0x40, 0x50, 1, 2]].concat();
+        let copied = [&head(0, pair(LEFT | REGISTERS_TOLD, 0), 0, pair(1, 2))[..], &[0xb, 0xb, 0x40, 0x50, 1, 2]].concat();
         let stack = "Some(UserStack { instruction: 11, pointer: 64, frame: 80, words: [1, 2] })";
         assert!(events(&copied)[0].2.contains(stack), "{:?}", events(&copied));
         assert!(events(&copied[..copied.len() - 1]).is_empty());

@@ -177,8 +177,9 @@ impl Symbols {
     /// The user addresses of a chain: by the tables of the files where its stack was copied, else by frame pointers. `found` is where they
     /// are put.
     pub(crate) fn callers<'a>(&mut self, pid: u32, chain: &Chain<'a>, found: &'a mut Vec<u64>) -> &'a [u64] {
-        let Some(stack) = &chain.stack else { return chain.user };
         let generation = self.spaces.generation(pid);
+        let by_pointers = self.in_code(pid, chain.user);
+        let Some(stack) = &chain.stack else { return by_pointers };
         if !self.unwinding.knows(generation) {
             let pieces = self.pieces(pid);
             self.unwinding.add(generation, pieces);
@@ -186,11 +187,19 @@ impl Symbols {
         self.unwinding.callers(generation, stack, found);
         // Where the copy ends, frame pointers may lead on: from the last caller that both found.
         let last = found.last().copied();
-        if let Some(at) = chain.user.iter().position(|address| Some(*address) == last) {
-            found.extend(&chain.user[at + 1..]);
+        if let Some(at) = by_pointers.iter().position(|address| Some(*address) == last) {
+            found.extend(&by_pointers[at + 1..]);
         }
-        // Code that was made at run time has no tables, and may keep frame pointers.
-        if found.len() > 1 { found } else { chain.user }
+        // Nothing is known of it yet: it may keep frame pointers.
+        if found.len() > 1 { found } else { by_pointers }
+    }
+
+    /// The part of a chain before the first caller that is no code of the process: what code without frame pointers keeps in that register is
+    /// taken for one.
+    fn in_code<'a>(&self, pid: u32, addresses: &'a [u64]) -> &'a [u64] {
+        let is_none = |address: &u64| self.spaces.find(pid, *address).is_none();
+        let end = addresses.iter().skip(1).position(is_none).filter(|_| self.spaces.generation(pid) > 0);
+        &addresses[..end.map_or(addresses.len(), |at| at + 1)]
     }
 
     /// What is mapped in a process and has tables.

@@ -22,6 +22,8 @@ const MAX_SPACES: usize = 64;
 const MODULES_OF_A_CACHE: usize = 30_000;
 /// Most frames of a stack.
 const LONGEST: usize = 128;
+/// Most chains of callers that are remembered.
+const MAX_CHAINS: usize = 16_384;
 
 /// A mapped piece of a file with tables: its addresses in the process, and the address in the file of the first one.
 pub(super) struct Piece {
@@ -37,7 +39,12 @@ pub(super) struct Unwinding {
     spaces: HashMap<u64, UnwinderX86_64<Arc<[u8]>>>,
     cache: CacheX86_64<MayAllocateDuringUnwind>,
     modules: usize,
+    /// The last chain with these registers in this address space.
+    chains: HashMap<Registers, Box<[u64]>>,
 }
+
+/// Generation, place in the code and stack pointer: code without frame pointers keeps anything in the third register.
+type Registers = (u64, u64, u64);
 
 impl std::fmt::Debug for Unwinding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,8 +88,26 @@ impl Unwinding {
 
     /// The place in the code and its callers, innermost first, as far as the copy and the tables lead. Nothing, if the address space is not
     /// ready.
+    ///
+    /// Where only registers were told, those of the last stack that was copied with the same ones: a thread that comes to the same place in the
+    /// code with as deep a stack has nearly always come there the same way.
     pub(super) fn callers(&mut self, generation: u64, stack: &UserStack<'_>, found: &mut Vec<u64>) {
         found.clear();
+        let registers = (generation, stack.instruction, stack.pointer);
+        if stack.words.is_empty() {
+            found.extend(self.chains.get(&registers).into_iter().flat_map(|chain| chain.iter()));
+            return;
+        }
+        self.walk(generation, stack, found);
+        if self.chains.len() >= MAX_CHAINS {
+            self.chains.clear();
+        }
+        if self.chains.get(&registers).is_none_or(|chain| **chain != **found) {
+            self.chains.insert(registers, found.as_slice().into());
+        }
+    }
+
+    fn walk(&mut self, generation: u64, stack: &UserStack<'_>, found: &mut Vec<u64>) {
         let Some(unwinder) = self.spaces.get(&generation) else { return };
         let registers = UnwindRegsX86_64::new(stack.instruction, stack.pointer, stack.frame);
         let mut word = |address| stack.word(address).ok_or(());
