@@ -1,4 +1,4 @@
-//! Functions of an ELF file by file offset: `.symtab`, or `.dynsym` where that was stripped. And its tables for unwinding.
+//! Functions of an ELF file by file offset: `.symtab`, or `.dynsym` where that was stripped. And other sections.
 //!
 //! Formats: ELF-32 and ELF-64, either byte order (System V ABI, chapter 4 and 5). Only addresses are kept in memory;
 //! a name is read from the file when it is asked for. Every number in the file is distrusted: a broken file gives fewer
@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 /// Longest mangled name that is read, in bytes.
 const LONGEST_NAME: usize = 4096;
@@ -19,50 +18,40 @@ const SECTION_SYMTAB: u32 = 2;
 const SECTION_DYNSYM: u32 = 11;
 const SEGMENT_LOAD: u32 = 1;
 
-/// Most of a table for unwinding that is read, in bytes: the largest browsers have 30 MB.
-const MAX_TABLE_BYTES: u64 = 48 << 20;
-
-/// How to find the caller of each place in the code of a 64-bit file, whatever it does with its frame pointer (Linux Standard Base Core
-/// Specification 5.0, 10.6: `.eh_frame` and its index).
-#[derive(Debug)]
-pub(crate) struct FrameTables {
-    loads: Vec<Load>,
-    /// With their addresses.
-    pub(crate) frames: (u64, Arc<[u8]>),
-    pub(crate) index: Option<(u64, Arc<[u8]>)>,
+/// Where the segments of a file are mapped, and some of its sections.
+pub(super) struct Parts<const N: usize> {
+    pub(super) loads: Vec<Load>,
+    /// In the order in which they were asked for; `None` is not there, empty or too long.
+    pub(super) sections: [Option<Placed>; N],
 }
 
-impl FrameTables {
-    /// Reads the tables. `None`: the file has none.
-    pub(crate) fn read(file: &File) -> Option<FrameTables> {
-        let head = head(file);
-        let shape = shape(&head).filter(|shape| shape.wide && shape.little)?;
-        let loads = loads(file, &head, shape)?;
-        let sections = sections(file, &head, shape)?;
-        let names = sections.get(shape.number(&head, 62, 2)? as usize)?;
-        let read = |name: &[u8]| {
-            let is_it = |s: &&Section| {
-                let mut found = vec![0; name.len()];
-                let at = names.offset.checked_add(u64::from(s.name));
-                at.is_some_and(|at| read_some(file, &mut found, at) == name.len() && found == name)
-            };
-            let section = sections.iter().find(is_it).filter(|s| s.length <= MAX_TABLE_BYTES)?;
-            let mut bytes = vec![0; section.length as usize];
-            let whole = read_some(file, &mut bytes, section.offset) == bytes.len();
-            (whole && !bytes.is_empty()).then(|| (section.address, Arc::from(bytes)))
-        };
-        Some(FrameTables { loads, frames: read(b".eh_frame\0")?, index: read(b".eh_frame_hdr\0") })
-    }
+/// A section's bytes at its address.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) address: u64,
+    pub(super) bytes: Vec<u8>,
+}
 
-    /// The address in the file of a file offset.
-    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
-        address(&self.loads, offset)
-    }
-
-    /// Bytes of memory.
-    pub(crate) fn bytes(&self) -> usize {
-        self.frames.1.len() + self.index.as_ref().map_or(0, |(_, bytes)| bytes.len())
-    }
+/// Reads sections of a 64-bit file by their names, of at most `most` bytes each. `None`: it is no such file.
+pub(super) fn parts<const N: usize>(file: &File, wanted: [&str; N], most: u64) -> Option<Parts<N>> {
+    let head = head(file);
+    let shape = shape(&head).filter(|shape| shape.wide && shape.little)?;
+    let loads = loads(file, &head, shape)?;
+    let all = sections(file, &head, shape)?;
+    let names = all.get(shape.number(&head, 62, 2)? as usize)?;
+    let is_called = |section: &Section, name: &str| {
+        let mut found = vec![0; name.len() + 1];
+        let at = names.offset.checked_add(u64::from(section.name));
+        let whole = at.is_some_and(|at| read_some(file, &mut found, at) == found.len());
+        whole && found.strip_suffix(&[0]) == Some(name.as_bytes())
+    };
+    let read = |name: &str| {
+        let section = all.iter().find(|s| is_called(s, name))?;
+        let mut bytes = vec![0; usize::try_from(section.length).ok().filter(|_| section.length <= most)?];
+        let whole = read_some(file, &mut bytes, section.offset) == bytes.len();
+        (whole && !bytes.is_empty()).then_some(Placed { address: section.address, bytes })
+    };
+    Some(Parts { loads, sections: wanted.map(read) })
 }
 
 /// The functions of one file.
@@ -85,7 +74,7 @@ struct Entry {
 
 /// A segment: file offsets from `offset` on are mapped to addresses from `address` on.
 #[derive(Clone, Copy, Debug)]
-struct Load {
+pub(super) struct Load {
     offset: u64,
     address: u64,
     length: u64,
@@ -182,7 +171,7 @@ fn shape(head: &[u8]) -> Option<Shape> {
 }
 
 /// The address of a file offset.
-fn address(loads: &[Load], offset: u64) -> Option<u64> {
+pub(super) fn address(loads: &[Load], offset: u64) -> Option<u64> {
     let load = loads.iter().find(|l| offset.checked_sub(l.offset).is_some_and(|d| d < l.length))?;
     load.address.checked_add(offset - load.offset)
 }

@@ -3,6 +3,7 @@
 
 mod background;
 mod elf;
+mod frame_tables;
 mod kernel;
 mod name;
 mod spaces;
@@ -23,9 +24,10 @@ use iowhy_core::profile::{Symbol, SymbolId};
 use iowhy_linux::names::Regular;
 use rustix::fs::OFlags;
 
-use elf::{FrameTables, Functions};
+use elf::Functions;
+use frame_tables::FrameTables;
 use spaces::{Mapping, Spaces};
-use unwinding::{Piece, Unwinding};
+use unwinding::{Code, Unwinding};
 
 use crate::event::Chain;
 use crate::in_kernel::Namer;
@@ -58,7 +60,8 @@ pub struct Symbols {
     by_path: HashMap<String, u32>,
     by_inode: HashMap<(u64, u64), Option<Rc<Functions>>>,
     functions: usize,
-    unwinding: Unwinding,
+    /// `None` until the first stack, and while it looks at the rest of this.
+    unwinding: Option<Box<Unwinding>>,
     /// Bytes of all tables for unwinding.
     table_bytes: usize,
 }
@@ -98,7 +101,7 @@ impl Symbols {
             by_path: HashMap::new(),
             by_inode: HashMap::new(),
             functions: 0,
-            unwinding: Unwinding::default(),
+            unwinding: None,
             table_bytes: 0,
         }
     }
@@ -180,11 +183,9 @@ impl Symbols {
         let generation = self.spaces.generation(pid);
         let by_pointers = self.in_code(pid, chain.user);
         let Some(stack) = &chain.stack else { return by_pointers };
-        if !self.unwinding.knows(generation) {
-            let pieces = self.pieces(pid);
-            self.unwinding.add(generation, pieces);
-        }
-        self.unwinding.callers(generation, stack, found);
+        let mut unwinding = self.unwinding.take().unwrap_or_default();
+        unwinding.callers(generation, stack, &mut |address| self.code(pid, address), found);
+        self.unwinding = Some(unwinding);
         // Where the copy ends, frame pointers may lead on: from the last caller that both found.
         let last = found.last().copied();
         if let Some(at) = by_pointers.iter().position(|address| Some(*address) == last) {
@@ -202,14 +203,11 @@ impl Symbols {
         &addresses[..end.map_or(addresses.len(), |at| at + 1)]
     }
 
-    /// What is mapped in a process and has tables.
-    fn pieces(&mut self, pid: u32) -> Vec<Piece> {
-        let mappings = self.spaces.all(pid);
-        let piece = |m: &Mapping| {
-            let tables = self.frame_tables_of(m.object, pid)?;
-            Some(Piece { range: m.start..m.end, in_file: tables.address(m.offset)?, tables })
-        };
-        mappings.iter().filter_map(piece).collect()
+    /// What is at an address of a process, if it is code.
+    fn code(&mut self, pid: u32, address: u64) -> Option<Code> {
+        let (object, offset) = self.spaces.find(pid, address)?;
+        let tables = self.frame_tables_of(object, pid);
+        Some(Code { file: tables.and_then(|t| Some((object, t.address(offset)?, t))) })
     }
 
     /// A kernel function that is known by name only (`/proc/PID/stack`, `wchan`), with its module where that is told:

@@ -94,11 +94,6 @@ impl Spaces {
         self.spaces.remove(&pid);
     }
 
-    /// All that is mapped in a process, in order.
-    pub(crate) fn all(&self, pid: u32) -> Rc<Vec<Mapping>> {
-        self.spaces.get(&pid).map_or_else(Rc::default, |space| space.mappings.clone())
-    }
-
     /// What is mapped at an address: the object and the offset in it.
     pub(crate) fn find(&self, pid: u32, address: u64) -> Option<(u32, u64)> {
         let mappings = &self.spaces.get(&pid)?.mappings;

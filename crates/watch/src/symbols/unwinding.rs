@@ -1,104 +1,57 @@
-//! Callers from a copy of a user stack, by the tables that compilers write for exceptions: they are in nearly every file, and hold for code
-//! without frame pointers.
+//! Callers from a copy of a user stack, by what the files say about the frames of their functions; through code without such words, by frame
+//! pointers.
 //!
-//! Bounded: when the tables of all files are too large, further files have none, and frame pointers are followed through their code.
+//! Invariant: every address that is found lies in code of the process, and each frame is further out than the one before.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder};
-
-use super::elf::FrameTables;
+use super::frame_tables::{Context, FrameTables, Registers, Rule};
 use crate::event::UserStack;
 
-/// Most bytes of all tables together.
+/// Most bytes of all tables together: further files have none.
 pub(super) const MAX_BYTES: usize = 64 << 20;
-/// Most address spaces that are kept ready.
-const MAX_SPACES: usize = 64;
-/// The library numbers its modules with 16 bits and tells rules that it remembers apart by them.
-const MODULES_OF_A_CACHE: usize = 30_000;
 /// Most frames of a stack.
 const LONGEST: usize = 128;
-/// Most chains of callers that are remembered.
+/// Most places in code whose rule is remembered, and most chains of callers.
+const MAX_RULES: usize = 65_536;
 const MAX_CHAINS: usize = 16_384;
 
-/// A mapped piece of a file with tables: its addresses in the process, and the address in the file of the first one.
-pub(super) struct Piece {
-    pub(super) range: Range<u64>,
-    pub(super) in_file: u64,
-    pub(super) tables: Rc<FrameTables>,
+/// Code at an address of a process.
+pub(super) struct Code {
+    /// The object that it belongs to, and its address in that file; `None` where nothing is said about its frames.
+    pub(super) file: Option<(u32, u64, Rc<FrameTables>)>,
 }
 
-/// What finds callers in the address spaces of all processes.
-#[derive(Default)]
+/// Finds callers, and remembers what it has found.
+#[derive(Debug, Default)]
 pub(super) struct Unwinding {
-    /// By generation.
-    spaces: HashMap<u64, UnwinderX86_64<Arc<[u8]>>>,
-    cache: CacheX86_64<MayAllocateDuringUnwind>,
-    modules: usize,
-    /// The last chain with these registers in this address space.
-    chains: HashMap<Registers, Box<[u64]>>,
-}
-
-/// Generation, place in the code and stack pointer: code without frame pointers keeps anything in the third register.
-type Registers = (u64, u64, u64);
-
-impl std::fmt::Debug for Unwinding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Unwinding({} spaces)", self.spaces.len())
-    }
+    rules: HashMap<(u32, u64), Rule>,
+    context: Context,
+    /// The last chain of callers with this generation, place in the code and stack pointer. (Code without frame pointers keeps anything in
+    /// the third register.)
+    chains: HashMap<(u64, u64, u64), Box<[u64]>>,
 }
 
 impl Unwinding {
-    /// Whether the address space of this generation is ready.
-    pub(super) fn knows(&self, generation: u64) -> bool {
-        self.spaces.contains_key(&generation)
-    }
-
-    /// Makes an address space ready.
-    pub(super) fn add(&mut self, generation: u64, pieces: Vec<Piece>) {
-        if self.spaces.len() >= MAX_SPACES {
-            self.spaces.clear();
-        }
-        if self.modules + pieces.len() > MODULES_OF_A_CACHE {
-            (self.cache, self.modules) = (CacheX86_64::default(), 0);
-            self.spaces.clear();
-        }
-        self.modules += pieces.len();
-        let mut unwinder = UnwinderX86_64::new();
-        for piece in pieces {
-            // Addresses in the file are those in the process less what the file was moved by.
-            let Some(moved) = piece.range.start.checked_sub(piece.in_file) else { continue };
-            let range = |(start, bytes): &(u64, Arc<[u8]>)| *start..start.saturating_add(bytes.len() as u64);
-            let FrameTables { frames, index, .. } = piece.tables.as_ref();
-            let sections = ExplicitModuleSectionInfo {
-                eh_frame_svma: Some(range(frames)),
-                eh_frame: Some(frames.1.clone()),
-                eh_frame_hdr_svma: index.as_ref().map(range),
-                eh_frame_hdr: index.as_ref().map(|(_, bytes)| bytes.clone()),
-                ..Default::default()
-            };
-            unwinder.add_module(Module::new(String::new(), piece.range, moved, sections));
-        }
-        self.spaces.insert(generation, unwinder);
-    }
-
-    /// The place in the code and its callers, innermost first, as far as the copy and the tables lead. Nothing, if the address space is not
-    /// ready.
+    /// The place in the code and its callers, innermost first, as far as they can be found. `code` says what is at an address of the process.
     ///
     /// Where only registers were told, those of the last stack that was copied with the same ones: a thread that comes to the same place in the
     /// code with as deep a stack has nearly always come there the same way.
-    pub(super) fn callers(&mut self, generation: u64, stack: &UserStack<'_>, found: &mut Vec<u64>) {
+    pub(super) fn callers(
+        &mut self,
+        generation: u64,
+        stack: &UserStack<'_>,
+        code: &mut dyn FnMut(u64) -> Option<Code>,
+        found: &mut Vec<u64>,
+    ) {
         found.clear();
         let registers = (generation, stack.instruction, stack.pointer);
         if stack.words.is_empty() {
             found.extend(self.chains.get(&registers).into_iter().flat_map(|chain| chain.iter()));
             return;
         }
-        self.walk(generation, stack, found);
+        self.walk(stack, code, found);
         if self.chains.len() >= MAX_CHAINS {
             self.chains.clear();
         }
@@ -107,17 +60,41 @@ impl Unwinding {
         }
     }
 
-    fn walk(&mut self, generation: u64, stack: &UserStack<'_>, found: &mut Vec<u64>) {
-        let Some(unwinder) = self.spaces.get(&generation) else { return };
-        let registers = UnwindRegsX86_64::new(stack.instruction, stack.pointer, stack.frame);
-        let mut word = |address| stack.word(address).ok_or(());
-        let mut frames = unwinder.iter_frames(stack.instruction, registers, &mut self.cache, &mut word);
-        while found.len() < LONGEST {
-            match frames.next() {
-                Ok(Some(FrameAddress::InstructionPointer(address))) => found.push(address),
-                Ok(Some(FrameAddress::ReturnAddress(address))) => found.push(address.get()),
-                Ok(None) | Err(_) => break,
-            }
+    fn walk(
+        &mut self,
+        stack: &UserStack<'_>,
+        code: &mut dyn FnMut(u64) -> Option<Code>,
+        found: &mut Vec<u64>,
+    ) {
+        let UserStack { instruction, pointer, frame, .. } = *stack;
+        let word = |address| stack.word(address);
+        let mut at = Some(Registers { instruction, pointer, frame, called: false });
+        while let Some(registers) = at.filter(|_| found.len() < LONGEST) {
+            // A return address points behind the call, which may be the next function already.
+            let place = registers.instruction.saturating_sub(u64::from(registers.called));
+            let Some(code) = code(place) else { break };
+            found.push(registers.instruction);
+            let Some((object, address, tables)) = code.file else {
+                at = Rule::BY_FRAME_POINTER.caller(registers, &word);
+                continue;
+            };
+            at = match self.rule(object, address, &tables) {
+                Rule::Computed => tables.computed(address, registers, &word, &mut self.context),
+                Rule::Unknown => Rule::BY_FRAME_POINTER.caller(registers, &word),
+                rule => rule.caller(registers, &word),
+            };
         }
+    }
+
+    fn rule(&mut self, object: u32, address: u64, tables: &FrameTables) -> Rule {
+        if let Some(rule) = self.rules.get(&(object, address)) {
+            return *rule;
+        }
+        if self.rules.len() >= MAX_RULES {
+            self.rules.clear();
+        }
+        let rule = tables.rule(address, &mut self.context);
+        self.rules.insert((object, address), rule);
+        rule
     }
 }
