@@ -102,8 +102,8 @@ mod tests {
             threads: vec![Thread { name: "a;b\nc".to_owned(), ..Thread::default() }],
             stacks: vec![stack.clone(), StackTime { thread: 7, known: false, ..stack }],
             symbols: vec![
-                Symbol { name: "operator new(a; b)".to_owned(), object: None },
-                Symbol { name: String::new(), object: None },
+                Symbol { name: "operator new(a; b)".to_owned(), ..Symbol::default() },
+                Symbol { name: String::new(), ..Symbol::default() },
             ],
             ..Profile::default()
         };

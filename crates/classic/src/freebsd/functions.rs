@@ -102,7 +102,7 @@ mod tests {
 
     /// Stacks, innermost first, with their samples.
     fn profile(stacks: &[(&[u32], u64)]) -> Profile {
-        let symbol = |name: &str| Symbol { name: name.to_owned(), object: None };
+        let symbol = |name: &str| Symbol { name: name.to_owned(), ..Symbol::default() };
         Profile {
             threads: vec![Thread::default()],
             symbols: ["copy", "filemap_read", "vfs_read", "look_up"].map(symbol).to_vec(),

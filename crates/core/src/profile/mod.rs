@@ -254,6 +254,10 @@ pub struct Symbol {
     /// The module or file it is in, where it is not the kernel itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
+    /// Whether it is a function of a script or byte code that the process translated while it ran, named by the process itself
+    /// (`/tmp/perf-PID.map`); `object` is then the file of the script, where that is told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub made_at_run_time: bool,
 }
 
 impl Symbol {

@@ -30,7 +30,7 @@ fn one_thread() -> Profile {
             stack(State::Queued, 10.0, 10.0),
             stack(State::Blocked, 30.0, 0.0),
         ],
-        symbols: vec![Symbol { name: "schedule".to_owned(), object: None }],
+        symbols: vec![Symbol { name: "schedule".to_owned(), ..Symbol::default() }],
         idle_wall_ns: 30.0,
         ..Profile::default()
     }

@@ -150,7 +150,7 @@ mod tests {
         let threads = vec![thread(1, 1), thread(1, 1), thread(2, 1), thread(3, 1), thread(4, 5)];
         let processes = [1, 2, 3, 4].map(|pid| Process { pid, count: 1, ..Process::default() }).to_vec();
         let names = ["futex_do_wait", "do_semtimedop"];
-        let symbols = names.map(|name| Symbol { name: name.to_owned(), object: None }).to_vec();
+        let symbols = names.map(|name| Symbol { name: name.to_owned(), ..Symbol::default() }).to_vec();
         let stack = |thread, kernel| StackTime {
             thread,
             state: State::Blocked,

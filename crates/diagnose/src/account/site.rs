@@ -12,7 +12,7 @@ use crate::classify::{Class, Operation};
 pub struct Site {
     /// Name of the threads; threads of one name are one site.
     pub thread: String,
-    /// The innermost function that is not part of the system's own libraries; an address where it has no name.
+    /// The innermost function that is not part of the system's own libraries, of a script if one is there; an address where it has no name.
     pub function: String,
     /// The file it is in.
     pub object: String,
@@ -25,7 +25,7 @@ pub struct Site {
 }
 
 /// Beginnings of the names of files that programs call the kernel through.
-const SYSTEM_FILES: [&str; 10] = [
+const SYSTEM_FILES: [&str; 11] = [
     "libc.so",
     "libc-",
     "libc.musl",
@@ -36,6 +36,8 @@ const SYSTEM_FILES: [&str; 10] = [
     "librt.so",
     "librt-",
     "linux-vdso",
+    // Node.js' own library.
+    "node:",
 ];
 
 /// Whether a user function is the program's own, and can be named: not of the C library, the loader, the vDSO, or
@@ -88,10 +90,14 @@ pub(super) struct Sites<'a> {
 impl<'a> Sites<'a> {
     /// Adds a stack, if it leads to a function of the program.
     pub(super) fn add(&mut self, profile: &'a Profile, stack: &StackTime, class: Class) {
-        let own = stack.user.iter().find_map(|id| {
-            let symbol = profile.symbols.get(*id as usize)?;
-            is_own(symbol).then_some((*id, symbol))
-        });
+        let mut named = stack
+            .user
+            .iter()
+            .filter_map(|id| Some((*id, profile.symbols.get(*id as usize)?)))
+            .filter(|(_, s)| is_own(s));
+        // Of a script its functions, not those of what interprets it.
+        let script = named.clone().find(|(_, symbol)| symbol.made_at_run_time);
+        let own = script.or_else(|| named.next());
         let Some((id, symbol)) = own else { return };
         let thread = profile.threads.get(stack.thread as usize).map_or("", |t| t.name.as_str());
         let (_, booked) =
@@ -141,7 +147,7 @@ mod tests {
     #[test]
     fn libraries_and_memory_without_a_file_are_not_the_program() {
         let own = |object: Option<&str>| {
-            is_own(&Symbol { name: "f".to_owned(), object: object.map(str::to_owned) })
+            is_own(&Symbol { name: "f".to_owned(), object: object.map(str::to_owned), ..Symbol::default() })
         };
         for object in [
             "/usr/lib/x86_64-linux-gnu/libc.so.6",

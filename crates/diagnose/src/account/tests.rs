@@ -31,7 +31,7 @@ fn profile(pieces: &[Piece], idle_wall_ns: u32) -> Profile {
                 .iter()
                 .map(|name| {
                     let object = object.map(str::to_owned);
-                    p.symbols.push(Symbol { name: (*name).to_owned(), object });
+                    p.symbols.push(Symbol { name: (*name).to_owned(), object, ..Symbol::default() });
                     p.symbols.len() as u32 - 1
                 })
                 .collect()
@@ -232,7 +232,7 @@ fn a_profile_that_makes_no_sense_is_survived() {
 /// Sleeps for pages and for a ring, with this number of the program's own reads at block devices.
 fn sleeps_beside(own_reads: u64, file_on: &str) -> Vec<Option<Wait>> {
     use iowhy_core::profile::{Access, BlockSample, FileUse, ServedMount};
-    let symbol = |name: &str| Symbol { name: name.to_owned(), object: None };
+    let symbol = |name: &str| Symbol { name: name.to_owned(), ..Symbol::default() };
     let stack = |kernel: Vec<u32>, time_ns| StackTime {
         thread: 0,
         state: State::Blocked,

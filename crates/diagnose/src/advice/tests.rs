@@ -265,7 +265,7 @@ fn a_library_on_any_stack_tells_what_python_runs() {
     let mut torch = Made::new("/usr/bin/python3.11", Operation::Read);
     assert_eq!(torch.known(FindingId::QueueDepthOne), None);
     let object = Some("/x/torch/lib/libtorch_python.so".to_owned());
-    torch.profile.symbols.push(Symbol { name: "f".to_owned(), object });
+    torch.profile.symbols.push(Symbol { name: "f".to_owned(), object, ..Symbol::default() });
     torch.profile.stacks.push(StackTime {
         thread: 0,
         state: State::Running,

@@ -76,7 +76,7 @@ impl Run {
         let time_ns = share * self.wall_s * 1e9;
         self.with(|p| {
             let first = p.symbols.len() as u32;
-            let symbol = |name: &&str| Symbol { name: (*name).into(), object: None };
+            let symbol = |name: &&str| Symbol { name: (*name).into(), ..Symbol::default() };
             p.symbols.extend(names.iter().map(symbol));
             p.stacks.push(StackTime {
                 thread: 0,

@@ -41,6 +41,11 @@ impl Regular {
         (u64::from(self.status.st_dev), u64::from(self.status.st_ino))
     }
 
+    /// Whose it is: number of the user.
+    pub fn owner(&self) -> u32 {
+        self.status.st_uid
+    }
+
     /// Size in bytes when it was found.
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.status.st_size).unwrap_or(0)

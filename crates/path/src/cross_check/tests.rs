@@ -34,7 +34,7 @@ fn profile(pieces: &[(State, &[&str], u64, u64)]) -> Profile {
         let kernel = kernel
             .iter()
             .map(|name| {
-                p.symbols.push(Symbol { name: (*name).to_owned(), object: None });
+                p.symbols.push(Symbol { name: (*name).to_owned(), ..Symbol::default() });
                 (p.symbols.len() - 1) as u32
             })
             .collect();

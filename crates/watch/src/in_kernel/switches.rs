@@ -93,7 +93,10 @@ mod tests {
         let whole = [&head(pair(20, 21), pair(LEFT, 1), 0, pair(1, 0))[..], &[0xa, 0xb]].concat();
         let (a, b) = ((10, 11), (20, 21));
         let told = events(&whole);
-        assert_eq!(told[0], (a.0, a.1, "LeavingStack(Chain { kernel: [10], user: [11], ..Chain::default() })".to_owned()));
+        assert_eq!(
+            told[0],
+            (a.0, a.1, "LeavingStack(Chain { kernel: [10], user: [11], stack: None })".to_owned())
+        );
         assert_eq!(told[1], (a.0, a.1, "Out { preempted: false }".to_owned()));
         assert_eq!(told[2..], [(b.0, b.1, "In".to_owned())]);
         let only_comes = events(&head(pair(20, 21), 0, 3, 0));
@@ -104,7 +107,9 @@ mod tests {
         // More frames than there are, and no whole head.
         assert!(events(&head(0, pair(LEFT, 1), 0, 0)).is_empty() && events(&[9, 7]).is_empty());
         // Place in the code, stack pointer, frame pointer, and two words of stack; then one word less than there are.
-        let copied = [&head(0, pair(LEFT | REGISTERS_TOLD, 0), 0, pair(1, 2))[..], &[0xb, 0xb, 0x40, 0x50, 1, 2]].concat();
+        let copied =
+            [&head(0, pair(LEFT | REGISTERS_TOLD, 0), 0, pair(1, 2))[..], &[0xb, 0xb, 0x40, 0x50, 1, 2]]
+                .concat();
         let stack = "Some(UserStack { instruction: 11, pointer: 64, frame: 80, words: [1, 2] })";
         assert!(events(&copied)[0].2.contains(stack), "{:?}", events(&copied));
         assert!(events(&copied[..copied.len() - 1]).is_empty());

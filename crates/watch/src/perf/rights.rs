@@ -59,7 +59,8 @@ struct Attempts {
 pub fn rights() -> Rights {
     let cpu = cpus::online().first().copied();
     let clock =
-        attr::open(Role::Clock { period_ns: CPU_PERIOD_NS, stack_bytes: 0 }, None, cpu, false, Start::Later).map(drop);
+        attr::open(Role::Clock { period_ns: CPU_PERIOD_NS, stack_bytes: 0 }, None, cpu, false, Start::Later)
+            .map(drop);
     let implied = clock.is_ok();
     let own = |role| match implied {
         true => Ok(()),

@@ -7,8 +7,8 @@
 use std::fs::File;
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult, Expression, LittleEndian, Location,
-    Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection, UnwindTableRow, Value,
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult, Expression, LittleEndian,
+    Location, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection, UnwindTableRow, Value,
 };
 
 use super::elf::{self, Load, Placed};
@@ -227,3 +227,6 @@ fn computed(
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

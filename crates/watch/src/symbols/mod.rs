@@ -6,10 +6,11 @@ mod elf;
 mod frame_tables;
 mod kernel;
 mod name;
+mod run_time;
 mod spaces;
-mod unwinding;
 #[cfg(test)]
 mod tests;
+mod unwinding;
 
 pub(crate) use background::Background;
 pub use kernel::Kernel;
@@ -26,6 +27,7 @@ use rustix::fs::OFlags;
 
 use elf::Functions;
 use frame_tables::FrameTables;
+use run_time::RunTime;
 use spaces::{Mapping, Spaces};
 use unwinding::{Code, Unwinding};
 
@@ -40,6 +42,9 @@ const MAX_OBJECTS: usize = 4096;
 const MAX_TABLES: usize = 128;
 /// Most functions of all files together: 16 bytes each.
 const MAX_FUNCTIONS: usize = 1_500_000;
+
+/// Memory without a file.
+const ANONYMOUS: &str = "[anonymous]";
 
 /// Names of functions.
 #[derive(Debug)]
@@ -56,6 +61,7 @@ pub struct Symbols {
     by_address: HashMap<u64, SymbolId>,
     user_ids: HashMap<(u32, usize), SymbolId>,
     spaces: Spaces,
+    run_time: RunTime,
     objects: Vec<Object>,
     by_path: HashMap<String, u32>,
     by_inode: HashMap<(u64, u64), Option<Rc<Functions>>>,
@@ -97,6 +103,7 @@ impl Symbols {
             by_address: HashMap::new(),
             user_ids: HashMap::new(),
             spaces: Spaces::default(),
+            run_time: RunTime::default(),
             objects: Vec::new(),
             by_path: HashMap::new(),
             by_inode: HashMap::new(),
@@ -149,16 +156,24 @@ impl Symbols {
         if let Some(id) = self.kernel_ids.get(&index) {
             return *id;
         }
-        let symbol = Symbol { name: name.to_owned(), object: module.map(str::to_owned) };
+        let symbol = Symbol { name: name.to_owned(), object: module.map(str::to_owned), ..Symbol::default() };
         let id = self.intern(symbol);
         self.kernel_ids.insert(index, id);
         id
     }
 
     /// The user function at an address of a process. `[libc.so.6]` where the object has no name for it, `[anonymous]`
-    /// where no object is there (code made at run time).
+    /// where no object is there: code made at run time, to which the process gives no name.
     pub fn user(&mut self, pid: u32, address: u64) -> SymbolId {
-        let Some((object, offset)) = self.spaces.find(pid, address) else { return self.plain("[anonymous]") };
+        let place = self.spaces.find(pid, address);
+        let object = place.and_then(|(object, _)| self.objects.get(object as usize));
+        if object.is_none_or(|object| object.path == ANONYMOUS)
+            && self.table.len() < MAX_SYMBOLS
+            && let Some(function) = self.run_time.function(pid, address)
+        {
+            return self.intern(function);
+        }
+        let Some((object, offset)) = place else { return self.plain(ANONYMOUS) };
         let functions = self.functions_of(object, pid);
         let Some((functions, index)) = functions.and_then(|f| f.find(offset).map(|i| (f, i))) else {
             return self.object_only(object);
@@ -169,7 +184,7 @@ impl Symbols {
         let id = match functions.name(index) {
             Some(raw) if self.table.len() < MAX_SYMBOLS => {
                 let object = self.objects.get(object as usize).map(|o| o.name.clone());
-                self.intern(Symbol { name: name::readable(&raw), object })
+                self.intern(Symbol { name: name::readable(&raw), object, ..Symbol::default() })
             }
             _ => return self.object_only(object),
         };
@@ -215,7 +230,7 @@ impl Symbols {
     pub fn named(&mut self, frame: &str) -> SymbolId {
         let (name, module) = frame.split_once(" [").unwrap_or((frame, ""));
         let object = module.strip_suffix(']').map(str::to_owned);
-        self.intern(Symbol { name: name::strip(name).to_owned(), object })
+        self.intern(Symbol { name: name::strip(name).to_owned(), object, ..Symbol::default() })
     }
 
     /// A kernel function with its module: see [`Symbol::frame`].
@@ -266,6 +281,7 @@ impl Symbols {
     /// The process executed another program, or is gone.
     pub fn clear(&mut self, pid: u32) {
         self.spaces.clear(pid);
+        self.run_time.clear(pid);
     }
 
     /// A number that changes whenever addresses of the process may mean something else. Processes with equal numbers
@@ -280,7 +296,7 @@ impl Symbols {
     }
 
     fn plain(&mut self, name: &str) -> SymbolId {
-        self.intern(Symbol { name: name.to_owned(), object: None })
+        self.intern(Symbol { name: name.to_owned(), ..Symbol::default() })
     }
 
     fn object_only(&mut self, object: u32) -> SymbolId {
@@ -305,7 +321,7 @@ impl Symbols {
 
     fn object(&mut self, path: &str) -> u32 {
         // `//anon` and no path at all: memory without a file.
-        let path = if path.is_empty() || path.starts_with("//anon") { "[anonymous]" } else { path };
+        let path = if path.is_empty() || path.starts_with("//anon") { ANONYMOUS } else { path };
         let path = path.strip_suffix(" (deleted)").unwrap_or(path);
         if let Some(id) = self.by_path.get(path) {
             return *id;

@@ -98,3 +98,78 @@ impl Unwinding {
         rule
     }
 }
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod tests {
+    use std::arch::asm;
+
+    use super::*;
+    use crate::event::Chain;
+    use crate::symbols::{Kernel, Symbols};
+
+    /// The registers here, and the stack up to the end of its mapping or 64 KiB of it.
+    #[inline(never)]
+    fn innermost(maps: &str, look: &mut dyn FnMut(UserStack<'_>)) {
+        let (instruction, pointer, frame): (u64, u64, u64);
+        // SAFETY: registers are read, and nothing is changed.
+        unsafe {
+            asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp", out(reg) instruction, out(reg) pointer, out(reg) frame)
+        };
+        let end = maps.lines().find_map(|line| {
+            let (start, end) = line.split(' ').next()?.split_once('-')?;
+            let [start, end] = [start, end].map(|n| u64::from_str_radix(n, 16).unwrap());
+            (start..end).contains(&pointer).then_some(end)
+        });
+        let words = (end.unwrap() - pointer).min(64 << 10) / 8;
+        // SAFETY: this thread's stack, which is mapped up to there. It may be written meanwhile, by nobody else.
+        let read = |at: u64| unsafe {
+            std::ptr::with_exposed_provenance::<u64>((pointer + at * 8) as usize).read_volatile()
+        };
+        let words: Vec<u64> = (0..words).map(read).collect();
+        look(UserStack { instruction, pointer, frame, words: &words });
+    }
+
+    #[inline(never)]
+    fn in_the_middle(maps: &str, look: &mut dyn FnMut(UserStack<'_>)) {
+        innermost(maps, look);
+        std::hint::black_box(maps);
+    }
+
+    #[inline(never)]
+    fn outermost(maps: &str, look: &mut dyn FnMut(UserStack<'_>)) {
+        in_the_middle(maps, look);
+        std::hint::black_box(maps);
+    }
+
+    #[test]
+    fn the_callers_of_this_test_are_found_in_a_copy_of_its_stack() {
+        let pid = std::process::id();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let mut symbols = Symbols::with_kernel(Kernel::default());
+        symbols.add_maps(pid, &maps);
+        let mut names = |stack: UserStack<'_>| {
+            let mut found = Vec::new();
+            let chain = Chain { user: &[stack.instruction], stack: Some(stack), ..Chain::default() };
+            let callers = symbols.callers(pid, &chain, &mut found).to_vec();
+            let ids: Vec<_> = callers.iter().map(|address| symbols.user(pid, address - 1)).collect();
+            ids.into_iter()
+                .map(|id| symbols.name(id).rsplit("::").next().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let mut seen = Vec::new();
+        outermost(&maps, &mut |stack| {
+            seen.push(names(stack));
+            // Only registers: the callers are those of the copy. Of another depth nothing is known.
+            let words = &[][..];
+            seen.push(names(UserStack { words, ..stack }));
+            seen.push(names(UserStack { words, pointer: stack.pointer - 8, ..stack }));
+            // The copy ends within the innermost frames.
+            seen.push(names(UserStack { words: &stack.words[..1], ..stack }));
+        });
+        assert_eq!(seen[0][..3], ["innermost", "in_the_middle", "outermost"], "{:?}", seen[0]);
+        assert!(seen[0].len() > 6, "up to the start of the thread: {:?}", seen[0]);
+        assert_eq!((&seen[1], &seen[2][..]), (&seen[0], &["innermost".to_owned()][..]));
+        assert_eq!(seen[3], ["innermost"]);
+    }
+}

@@ -87,8 +87,11 @@ fn the_end_of_one_great_process_beside_small_ones_is_no_start_of_theirs() {
 fn dynamic_linkers_are_known_by_the_names_of_the_abis() {
     let links = |object: &str, name: &str| {
         let run = Run::new(1.0).stack(&["f"], State::Running, 0.1, 1).with(|p| {
-            p.symbols[0] =
-                Symbol { name: name.into(), object: Some(object.to_owned()).filter(|o| !o.is_empty()) };
+            p.symbols[0] = Symbol {
+                name: name.into(),
+                object: Some(object.to_owned()).filter(|o| !o.is_empty()),
+                ..Symbol::default()
+            };
             p.stacks[0].user = std::mem::take(&mut p.stacks[0].kernel);
         });
         is_linking(&run.profile, &run.profile.stacks[0])

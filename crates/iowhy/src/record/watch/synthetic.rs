@@ -44,7 +44,8 @@ impl Builder {
             // The wrappers of system calls are the C library's.
             let wrapper = ["read", "write", "fdatasync"].contains(name);
             let object = object.map(|program| if wrapper { "/usr/lib/libc.so.6" } else { program });
-            let symbol = Symbol { name: (*name).to_owned(), object: object.map(str::to_owned) };
+            let symbol =
+                Symbol { name: (*name).to_owned(), object: object.map(str::to_owned), ..Symbol::default() };
             let at = self.profile.symbols.iter().position(|s| *s == symbol).unwrap_or_else(|| {
                 self.profile.symbols.push(symbol);
                 self.profile.symbols.len() - 1

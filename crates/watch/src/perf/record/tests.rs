@@ -123,13 +123,19 @@ fn losses_and_throttling() {
 fn chains_are_split_at_their_markers() {
     let body = [6, b::PERF_CONTEXT_KERNEL, 10, 11, b::PERF_CONTEXT_USER, 20, 21];
     let tick = sample_of(1, &body);
-    assert_eq!(event(&tick), (100, 101, Kind::Tick(Chain { kernel: &[10, 11], user: &[20, 21], ..Chain::default() })));
+    assert_eq!(
+        event(&tick),
+        (100, 101, Kind::Tick(Chain { kernel: &[10, 11], user: &[20, 21], ..Chain::default() }))
+    );
     let user = sample_of(1, &[2, b::PERF_CONTEXT_USER, 20]);
     assert_eq!(event(&user), (100, 101, Kind::Tick(Chain { kernel: &[], user: &[20], ..Chain::default() })));
     let leaving = sample_of(2, &[0]);
     assert_eq!(event(&leaving), (100, 101, Kind::LeavingStack(Chain::default())));
     let guest = sample_of(2, &[4, b::PERF_CONTEXT_GUEST, 1, b::PERF_CONTEXT_KERNEL, 5]);
-    assert_eq!(event(&guest), (100, 101, Kind::LeavingStack(Chain { kernel: &[5], user: &[], ..Chain::default() })));
+    assert_eq!(
+        event(&guest),
+        (100, 101, Kind::LeavingStack(Chain { kernel: &[5], user: &[], ..Chain::default() }))
+    );
     assert_eq!(decode(&sample_of(1, &[9, 1]), 0, &ids()), Decoded::Malformed, "fewer addresses than it says");
     assert_eq!(decode(&sample_of(1, &[u64::MAX]), 0, &ids()), Decoded::Malformed);
     assert_eq!(decode(&sample_of(77, &[0]), 0, &ids()), Decoded::Other, "an event that is not ours");

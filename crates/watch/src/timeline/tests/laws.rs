@@ -243,7 +243,13 @@ fn stacks_without_end_are_cut_and_then_forgotten() {
         let user = [0x10_0000 + n, n];
         let kernel = [0x1000 + (n % 5) * 0x1000, 0x1000 + (n / 5 % 5) * 0x1000];
         // No object is mapped, so the names are few; every sleep is booked all the same.
-        at(&mut t, n * 10, 1, 1, Kind::LeavingStack(Chain { kernel: &kernel, user: &user, ..Chain::default() }));
+        at(
+            &mut t,
+            n * 10,
+            1,
+            1,
+            Kind::LeavingStack(Chain { kernel: &kernel, user: &user, ..Chain::default() }),
+        );
         at(&mut t, n * 10, 1, 1, Kind::Out { preempted: false });
         wake(&mut t, n * 10 + 5, 1);
     }
