@@ -35,7 +35,8 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
     // What a control group's limit holds back is no request yet.
     let limited = profile.devices.iter().any(|device| device.throttle.is_some());
     let mut sums: HashMap<(u32, Class, bool), Sum> = HashMap::new();
-    let mut sites = Sites::default();
+    let (mut sites, mut script_sites) = (Sites::default(), Sites::default());
+    let has_scripts = profile.symbols.iter().any(|symbol| symbol.made_at_run_time);
     let (mut unseen_ns, mut unknown_ns, mut seen_ns) = (0.0, 0.0, 0.0);
     for stack in &profile.stacks {
         let told = meanings.of(stack);
@@ -47,7 +48,10 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         if class.layer == Layer::Unexplained {
             *(if stack.known { &mut unknown_ns } else { &mut unseen_ns }) += stack.time_ns;
         }
-        sites.add(profile, stack, mostly(class, served));
+        sites.add(profile, stack, mostly(class, served), false);
+        if has_scripts {
+            script_sites.add(profile, stack, mostly(class, served), true);
+        }
         let mut book = |class, share: f64, events, delay| {
             if share <= 0.0 && events == 0 {
                 return;
@@ -99,6 +103,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         seen_share: share(seen_ns).min(1.0),
         locks_beside_requests_ns,
         sites: sites.sorted(),
+        script_sites: script_sites.sorted(),
     }
 }
 

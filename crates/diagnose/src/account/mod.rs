@@ -91,6 +91,8 @@ pub struct Account {
     /// Where in the program its operations were called, greatest thread time first; only stacks whose user frames
     /// could be followed out of the system's libraries.
     pub sites: Vec<Site>,
+    /// The same where a script's own function stands for what interprets it; empty where no stack leads to one that has a name.
+    pub script_sites: Vec<Site>,
 }
 
 impl Sum {

@@ -12,7 +12,7 @@ use crate::classify::{Class, Operation};
 pub struct Site {
     /// Name of the threads; threads of one name are one site.
     pub thread: String,
-    /// The innermost function that is not part of the system's own libraries, of a script if one is there; an address where it has no name.
+    /// The innermost function that is not part of the system's own libraries; an address where it has no name.
     pub function: String,
     /// The file it is in.
     pub object: String,
@@ -88,16 +88,12 @@ pub(super) struct Sites<'a> {
 }
 
 impl<'a> Sites<'a> {
-    /// Adds a stack, if it leads to a function of the program.
-    pub(super) fn add(&mut self, profile: &'a Profile, stack: &StackTime, class: Class) {
-        let mut named = stack
-            .user
-            .iter()
-            .filter_map(|id| Some((*id, profile.symbols.get(*id as usize)?)))
-            .filter(|(_, s)| is_own(s));
-        // Of a script its functions, not those of what interprets it.
-        let script = named.clone().find(|(_, symbol)| symbol.made_at_run_time);
-        let own = script.or_else(|| named.next());
+    /// Adds a stack, if it leads to a function of the program. `of_script`: functions of a script come before those of what interprets it.
+    pub(super) fn add(&mut self, profile: &'a Profile, stack: &StackTime, class: Class, of_script: bool) {
+        let symbols = stack.user.iter().filter_map(|id| Some((*id, profile.symbols.get(*id as usize)?)));
+        let mut own = symbols.filter(|(_, symbol)| is_own(symbol));
+        let script = own.clone().find(|(_, symbol)| of_script && symbol.made_at_run_time);
+        let own = script.or_else(|| own.next());
         let Some((id, symbol)) = own else { return };
         let thread = profile.threads.get(stack.thread as usize).map_or("", |t| t.name.as_str());
         let (_, booked) =

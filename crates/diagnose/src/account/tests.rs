@@ -174,6 +174,8 @@ fn a_known_profile_has_its_known_account() {
         [("t1", "take", 900.0), ("t0", "load", 400.0), ("t0", "main", 100.0), ("t0", "load", 50.0)]
     );
 
+    assert!(a.script_sites.is_empty());
+
     // Half of the reads was recorded; the same requests beside the pipe prove nothing.
     let requests = Some(RequestTime {
         device_ns: 150.0,
@@ -356,4 +358,26 @@ fn a_ring_waits_for_what_its_requests_wait_for() {
     let aio = ["read_events", "do_io_getevents", "__x64_sys_io_getevents"];
     let none_on_a_ring = RequestTime { ring_ns: Some(0.0), ..busy_disk };
     assert_eq!(completion_wait(&aio, 10, none_on_a_ring), (0.0, 1000.0, 0.0));
+}
+
+#[test]
+fn a_function_of_a_script_stands_for_what_interprets_it() {
+    let read = vec!["filemap_read", "vfs_read", "__x64_sys_read"];
+    let running = |user, time| (0, State::Running, read.clone(), user, true, time, 1.0);
+    let mut p =
+        profile(&[running(vec!["evaluate", "script", "main"], 100), running(vec!["load", "main"], 50)], 7);
+    let named = |p: &Profile| {
+        let a = account(p, &Classifier::new());
+        let sites =
+            |sites: Vec<Site>| sites.into_iter().map(|s| (s.function, s.sum.time_ns)).collect::<Vec<_>>();
+        [sites(a.sites), sites(a.script_sites)]
+    };
+    let pair = |a: &str, b: &str| vec![(a.to_owned(), 100.0), (b.to_owned(), 50.0)];
+    assert_eq!(named(&p), [pair("evaluate", "load"), vec![]]);
+    p.symbols.iter_mut().filter(|s| s.name == "script").for_each(|s| s.made_at_run_time = true);
+    assert_eq!(
+        named(&p),
+        [pair("evaluate", "load"), pair("script", "load")],
+        "libraries are known by the first"
+    );
 }

@@ -46,6 +46,13 @@ pub fn add(profile: &Profile, account: &Account, findings: &mut [Finding]) {
     }
 }
 
+/// How the run-time system that spent the time is started so that functions of its scripts have names on stacks. `None`: they have, or it is
+/// none of the table.
+pub fn names_of_scripts(profile: &Profile, account: &Account) -> Option<&'static str> {
+    let unnamed = account.script_sites.is_empty();
+    Owner::find(profile, account, Work::ALL).filter(|_| unnamed).and_then(|owner| owner.names())
+}
+
 /// All programs of the table with a change for this finding, in the order of their names.
 pub fn known(id: FindingId) -> Vec<KnownProgram> {
     let known = |program: &'static Program| {

@@ -54,6 +54,9 @@ impl Work {
         Some(Work { operations })
     }
 
+    /// All that a program does.
+    pub(super) const ALL: Work = Work { operations: Operation::ALL };
+
     fn has(self, entry: &Entry) -> bool {
         self.operations.contains(&entry.class.operation)
     }
@@ -129,6 +132,14 @@ impl<'a> Owner<'a> {
         found.extend(by(&|program| self.file(&program.recognised)));
         found.extend(by(&|p| self.executable(&p.recognised.executables).filter(|_| p.recognised.run_time)));
         found
+    }
+
+    /// How this run-time system is started so that functions of its scripts have names.
+    pub(super) fn names(&self) -> Option<&'static str> {
+        let program = table::programs()
+            .iter()
+            .find(|p| p.recognised.run_time && self.executable(&p.recognised.executables).is_some())?;
+        program.recognised.names.as_deref()
     }
 
     /// Whether a change acts on what this run did.

@@ -57,6 +57,9 @@ pub(super) struct Recognised {
     /// It runs programs of others, so anything else that is recognised comes first.
     #[serde(default)]
     pub(super) run_time: bool,
+    /// How it is started so that functions of its scripts have names on stacks.
+    #[serde(default)]
+    pub(super) names: Option<String>,
     /// Names of libraries whose functions make the calls; `*` stands for any text.
     #[serde(default)]
     pub(super) libraries: Vec<String>,

@@ -229,6 +229,21 @@ fn a_library_comes_before_the_program_that_calls_it() {
 }
 
 #[test]
+fn a_run_time_system_is_asked_for_the_names_of_its_scripts() {
+    let names = |program: &str| {
+        let made = Made::new(program, Operation::Read);
+        super::names_of_scripts(&made.profile, &made.account).map(str::to_owned)
+    };
+    assert_eq!(names("/usr/bin/node").as_deref(), Some("`node --perf-basic-prof`"));
+    assert!(names("/usr/bin/python3.12").is_some_and(|how| how.contains("-X perf")));
+    assert_eq!(names("/usr/bin/tar"), None);
+    assert_eq!(names("/usr/bin/java"), None);
+    let mut named = Made::new("/usr/bin/node", Operation::Read).called_by("node", "uv__fs_work");
+    named.account.script_sites = named.account.sites.clone();
+    assert_eq!(super::names_of_scripts(&named.profile, &named.account), None, "they have names");
+}
+
+#[test]
 fn files_tell_what_a_run_time_system_runs() {
     let java = || syncs("/usr/lib/jvm/java-17/bin/java");
     assert_eq!(java().known(SYNC), None);

@@ -9,6 +9,7 @@
 mod bad_input;
 mod behaviour;
 mod bench_ranks;
+mod callers;
 #[path = "../cases_binary/mod.rs"]
 mod cases_binary;
 mod classic;

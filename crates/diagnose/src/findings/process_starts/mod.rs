@@ -184,9 +184,9 @@ fn name_of<'a>(by_pid: &BTreeMap<u32, &'a str>, thread: &'a Thread) -> &'a str {
 }
 
 /// Whether a sample lies in the dynamic linker, by the names that the ABIs of Linux give it: `ld-linux-x86-64.so.2`, `ld64.so.2`,
-/// `ld-musl-aarch64.so.1`, `ld.so.1`.
+/// `ld-musl-aarch64.so.1`, `ld.so.1`. What the linker calls (constructors of libraries) is not its work.
 fn is_linking(profile: &Profile, stack: &StackTime) -> bool {
-    stack.user.iter().filter_map(|id| profile.symbols.get(*id as usize)).any(|symbol| {
+    stack.user.first().and_then(|id| profile.symbols.get(*id as usize)).is_some_and(|symbol| {
         let object = symbol.object.as_deref().unwrap_or(&symbol.name).trim_start_matches('[');
         let name = object.strip_prefix("ld64").or_else(|| object.strip_prefix("ld"));
         name.is_some_and(|rest| rest.starts_with(".so") || (rest.starts_with('-') && rest.contains(".so")))

@@ -10,6 +10,7 @@ use iowhy_core::profile::{CallCount, Profile};
 use iowhy_core::units;
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::account::{Account, Entry, OperationTime, Site, Sleep, Sum, WallClock};
+use iowhy_diagnose::advice;
 use iowhy_diagnose::classify::{Operation, Wait};
 use iowhy_diagnose::phases::Whose;
 
@@ -94,6 +95,7 @@ pub fn record(
         devices: profile.devices.clone(),
         threads: threads(&profile, account, &clock),
         call_sites: call_sites(account, &clock, &basis),
+        names_of_scripts: advice::names_of_scripts(&profile, account).map(str::to_owned),
         phases,
         pauses,
         proof: None,
@@ -301,5 +303,6 @@ fn call_sites(account: &Account, clock: &WallClock, basis: &Basis) -> Vec<CallSi
             events: sum.samples + sum.sleeps,
         }
     };
-    account.sites.iter().take(MAX_CALL_SITES).map(record).collect()
+    let of_scripts = Some(&account.script_sites).filter(|sites| !sites.is_empty());
+    of_scripts.unwrap_or(&account.sites).iter().take(MAX_CALL_SITES).map(record).collect()
 }

@@ -96,6 +96,10 @@ pub struct WatchRecord {
     pub threads: Vec<ThreadRecord>,
     /// Functions of the program that asked for it, most time first.
     pub call_sites: Vec<CallSite>,
+    /// How the program is started so that functions of its script have names on stacks; absent where they have, or where it is not known to
+    /// run a script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names_of_scripts: Option<String>,
     /// Stretches in which the program read and wrote at other rates than before, in their order; absent where its rates never changed, or
     /// where its calls were not counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -121,7 +121,9 @@ pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         table.row([name, thread, s.operation.clone(), seconds(s.wall_s), on_wall(record, s)]);
     }
     table.cut = Some(Cut::End);
-    table.without_empty_columns().part().into_iter().collect()
+    let hint = record.names_of_scripts.as_ref();
+    let hint = hint.map(|how| Part::Text(format!("functions of the script have names with {how}")));
+    table.without_empty_columns().part().into_iter().chain(hint).collect()
 }
 
 /// An operation's identifier, which is its word in every output. Time without a CPU that no system call is known for began when the thread was put off it.
