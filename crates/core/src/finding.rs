@@ -165,6 +165,9 @@ pub struct Prediction {
     /// The same change in other sizes, where its user chooses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<PredictedChoice>,
+    /// What was assumed of the repeated calls, and what they leave out, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One size of a change.

@@ -76,7 +76,18 @@ mod tests {
             let choices = findings::choices(id).iter().map(choice).collect();
             let fidelity = Estimate { unit: Unit::Ratio, ..remaining(1.0) };
             let how = String::new();
-            (id, Prediction { how, remaining: remaining(0.5), wall_ns: 1.0, calls: 1, fidelity, choices })
+            (
+                id,
+                Prediction {
+                    how,
+                    remaining: remaining(0.5),
+                    wall_ns: 1.0,
+                    calls: 1,
+                    fidelity,
+                    choices,
+                    notes: Vec::new(),
+                },
+            )
         };
         let of = |case: &str, id| {
             as_repaired(catalogue::find(case).expect("a case"), &[prediction(id)])[0].1.remaining.value

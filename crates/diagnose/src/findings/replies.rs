@@ -515,6 +515,7 @@ mod tests {
             calls: 100,
             fidelity: Estimate { value: 1.0, low: 1.0, high: 1.0, unit: Unit::Ratio, n: 9 },
             choices: Vec::new(),
+            notes: Vec::new(),
         };
         let found = run.facts(|f| {
             let removable = f.removable(syncs);

@@ -282,6 +282,7 @@ fn prediction(
         fidelity,
         wall_ns,
         choices: choices.collect(),
+        notes: baseline.baseline.notes.clone(),
     })
 }
 

@@ -85,6 +85,9 @@ fn time_that_remains(finding: &Finding) -> Option<String> {
     if !sizes.is_empty() {
         let _ = write!(text, "; by size: {}", sizes.join(", "));
     }
+    for note in &prediction.notes {
+        let _ = write!(text, "; {note}");
+    }
     Some(text)
 }
 
@@ -132,7 +135,41 @@ fn first_sentence(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::estimate::Unit;
+    use iowhy_core::finding::{FindingId, Prediction};
+
     use super::*;
+
+    #[test]
+    fn what_a_prediction_assumes_is_said() {
+        let estimate = |value| Estimate { value, low: value, high: value, unit: Unit::Nanoseconds, n: 7 };
+        let prediction = Prediction {
+            how: "one fdatasync for 100 records".to_owned(),
+            remaining: estimate(1e9),
+            wall_ns: 3e9,
+            calls: 100,
+            fidelity: Estimate { unit: Unit::Ratio, ..estimate(1.0) },
+            choices: Vec::new(),
+            notes: vec!["a third of its reads is cached before each repeat".to_owned()],
+        };
+        let finding = Finding {
+            id: FindingId::SyncPerWrite,
+            share: 0.5,
+            sentence: String::new(),
+            evidence: Vec::new(),
+            advice: String::new(),
+            gain: None,
+            gain_rest_unchanged: None,
+            in_program: None,
+            prediction: Some(prediction),
+            not_calibrated: None,
+            replies: None,
+            undecided: false,
+        };
+        let text = time_that_remains(&finding).unwrap();
+        assert!(text.starts_with("with one fdatasync for 100 records: 1.00 s"), "{text}");
+        assert!(text.ends_with("n = 7; a third of its reads is cached before each repeat"), "{text}");
+    }
 
     #[test]
     fn a_shortened_advice_is_a_whole_sentence() {
