@@ -203,7 +203,7 @@ impl Symbols {
         self.unwinding = Some(unwinding);
         // Where the copy ends, frame pointers may lead on: from the last caller that both found.
         let last = found.last().copied();
-        if let Some(at) = by_pointers.iter().position(|address| Some(*address) == last) {
+        if let Some(at) = by_pointers.iter().rposition(|address| Some(*address) == last) {
             found.extend(&by_pointers[at + 1..]);
         }
         // Nothing is known of it yet: it may keep frame pointers.

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use super::frame_tables::{Context, FrameTables, Registers, Rule};
 use crate::event::UserStack;
@@ -16,6 +17,10 @@ const LONGEST: usize = 128;
 /// Most places in code whose rule is remembered, and most chains of callers.
 const MAX_RULES: usize = 65_536;
 const MAX_CHAINS: usize = 16_384;
+/// Looks into tables may take this long, and this part of the time since the first one: a file that was made to take long does not hold up its
+/// watcher.
+const MAX_LOOKING: Duration = Duration::from_secs(1);
+const PART_FOR_LOOKING: u32 = 10;
 
 /// Code at an address of a process.
 pub(super) struct Code {
@@ -31,6 +36,28 @@ pub(super) struct Unwinding {
     /// The last chain of callers with this generation, place in the code and stack pointer. (Code without frame pointers keeps anything in
     /// the third register.)
     chains: HashMap<(u64, u64, u64), Box<[u64]>>,
+    looking: Looking,
+}
+
+/// Time that looks into tables took.
+#[derive(Debug, Default)]
+struct Looking {
+    since: Option<Instant>,
+    spent: Duration,
+}
+
+impl Looking {
+    /// Looks, unless that took too long already.
+    fn at<T>(&mut self, look: impl FnOnce() -> T) -> Option<T> {
+        let begun = Instant::now();
+        let since = begun - *self.since.get_or_insert(begun);
+        if self.spent > MAX_LOOKING + since / PART_FOR_LOOKING {
+            return None;
+        }
+        let found = look();
+        self.spent += begun.elapsed();
+        Some(found)
+    }
 }
 
 impl Unwinding {
@@ -79,7 +106,10 @@ impl Unwinding {
                 continue;
             };
             at = match self.rule(object, address, &tables) {
-                Rule::Computed => tables.computed(address, registers, &word, &mut self.context),
+                Rule::Computed => {
+                    let compute = || tables.computed(address, registers, &word, &mut self.context);
+                    self.looking.at(compute).flatten()
+                }
                 Rule::Unknown => Rule::BY_FRAME_POINTER.caller(registers, &word),
                 rule => rule.caller(registers, &word),
             };
@@ -93,7 +123,8 @@ impl Unwinding {
         if self.rules.len() >= MAX_RULES {
             self.rules.clear();
         }
-        let rule = tables.rule(address, &mut self.context);
+        let look = || tables.rule(address, &mut self.context);
+        let Some(rule) = self.looking.at(look) else { return Rule::Unknown };
         self.rules.insert((object, address), rule);
         rule
     }
@@ -140,6 +171,17 @@ mod tests {
     fn outermost(maps: &str, look: &mut dyn FnMut(UserStack<'_>)) {
         in_the_middle(maps, look);
         std::hint::black_box(maps);
+    }
+
+    #[test]
+    fn tables_that_take_long_are_not_looked_into_any_more() {
+        let mut looking = Looking::default();
+        assert_eq!(looking.at(|| 7), Some(7));
+        looking.spent = MAX_LOOKING * 2;
+        assert_eq!(looking.at(|| 7), None);
+        // Long ago: that was a small part of the time.
+        looking.since = Instant::now().checked_sub(MAX_LOOKING * 30);
+        assert!(looking.since.is_none() || looking.at(|| 7) == Some(7));
     }
 
     #[test]
