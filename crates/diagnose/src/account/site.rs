@@ -12,7 +12,7 @@ use crate::classify::{Class, Operation};
 pub struct Site {
     /// Name of the threads; threads of one name are one site.
     pub thread: String,
-    /// The innermost function that is not part of the system's own libraries; an address where it has no name.
+    /// The innermost function that is not part of the system's own or a standard library; an address where it has no name.
     pub function: String,
     /// The file it is in.
     pub object: String,
@@ -39,6 +39,18 @@ const SYSTEM_FILES: [&str; 11] = [
     // Node.js' own library.
     "node:",
 ];
+
+/// Beginnings of the names of functions of standard libraries that are linked into the program itself: of Rust and C++.
+const STANDARD: [&str; 6] = ["std::", "core::", "alloc::", "<std::", "<core::", "<alloc::"];
+/// The same of Go, and the function that every stack of a Go program begins with.
+const STANDARD_IN_GO: [&str; 9] =
+    ["runtime.", "internal/", "syscall.", "os.", "io.", "io/", "bufio.", "net.", "golang.org/x/sys/"];
+const START_IN_GO: &str = "runtime.goexit";
+
+fn is_standard(symbol: &Symbol, in_go: bool) -> bool {
+    let of = |beginnings: &[&str]| beginnings.iter().any(|beginning| symbol.name.starts_with(beginning));
+    of(&STANDARD) || (in_go && of(&STANDARD_IN_GO))
+}
 
 /// Whether a user function is the program's own, and can be named: not of the C library, the loader, the vDSO, or
 /// memory without a file.
@@ -91,9 +103,13 @@ impl<'a> Sites<'a> {
     /// Adds a stack, if it leads to a function of the program. `of_script`: functions of a script come before those of what interprets it.
     pub(super) fn add(&mut self, profile: &'a Profile, stack: &StackTime, class: Class, of_script: bool) {
         let symbols = stack.user.iter().filter_map(|id| Some((*id, profile.symbols.get(*id as usize)?)));
-        let mut own = symbols.filter(|(_, symbol)| is_own(symbol));
+        let in_go = symbols.clone().next_back().is_some_and(|(_, last)| last.name.starts_with(START_IN_GO));
+        let own = symbols.filter(|(_, symbol)| is_own(symbol));
         let script = own.clone().find(|(_, symbol)| of_script && symbol.made_at_run_time);
-        let own = script.or_else(|| own.next());
+        // Where a standard library calls by itself (a thread of its own), that is who calls.
+        let first =
+            || own.clone().find(|(_, symbol)| !is_standard(symbol, in_go)).or_else(|| own.clone().next());
+        let own = script.or_else(first);
         let Some((id, symbol)) = own else { return };
         let thread = profile.threads.get(stack.thread as usize).map_or("", |t| t.name.as_str());
         let (_, booked) =

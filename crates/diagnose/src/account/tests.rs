@@ -381,3 +381,27 @@ fn a_function_of_a_script_stands_for_what_interprets_it() {
         "libraries are known by the first"
     );
 }
+
+#[test]
+fn functions_of_standard_libraries_are_passed_over() {
+    let read = vec!["filemap_read", "vfs_read", "__x64_sys_read"];
+    let caller = |user: Vec<&'static str>| {
+        let p = profile(&[(0, State::Running, read.clone(), user, true, 100, 1.0)], 7);
+        account(&p, &Classifier::new()).sites.into_iter().map(|s| s.function).next().unwrap()
+    };
+    assert_eq!(
+        caller(vec![
+            "std::sys::fs::unix::File::read",
+            "<std::fs::File as std::io::Read>::read",
+            "app::load",
+            "main"
+        ]),
+        "app::load"
+    );
+    assert_eq!(
+        caller(vec!["syscall.Syscall", "os.(*File).Read", "main.load", "main.main", "runtime.goexit.abi0"]),
+        "main.load"
+    );
+    assert_eq!(caller(vec!["syscall.pread", "main"]), "syscall.pread", "not of Go");
+    assert_eq!(caller(vec!["runtime.read", "runtime.sysmon", "runtime.goexit.abi0"]), "runtime.read");
+}

@@ -5,16 +5,22 @@
 //! be made to do harm: what is read is bounded, and so is the work for one place.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult, Expression, LittleEndian,
-    Location, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection, UnwindTableRow, Value,
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult, Expression,
+    LittleEndian, Location, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection,
+    UnwindTableRow, Value,
 };
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::elf::{self, Load, Placed};
 
 /// Most of a section that is read: browsers have 30 MB.
 const MAX_SECTION_BYTES: u64 = 48 << 20;
+/// Most functions of a file without an index, which then is made: 16 bytes each.
+const MAX_SCANNED: usize = 1_000_000;
 /// Most of the description of one function: long ones take a few hundred bytes.
 const MAX_ENTRY_BYTES: usize = 64 << 10;
 /// Most steps of a computed place: real ones take about ten.
@@ -78,20 +84,49 @@ impl Rule {
 pub(super) struct FrameTables {
     loads: Vec<Load>,
     frames: Placed,
-    index: Placed,
+    index: Index,
+}
+
+/// Where the description of a function is.
+#[derive(Debug)]
+enum Index {
+    /// `.eh_frame_hdr`.
+    InFile(Placed),
+    /// First address and place of each description, sorted; of files without that section (programs that are linked statically).
+    Made(Vec<(u64, usize)>),
 }
 
 impl FrameTables {
-    /// Reads them. `None`: the file has none, or no index of them.
+    /// Reads them. `None`: the file has none.
     pub(super) fn read(file: &File) -> Option<FrameTables> {
         let parts = elf::parts(file, [".eh_frame", ".eh_frame_hdr"], MAX_SECTION_BYTES)?;
-        let [Some(frames), Some(index)] = parts.sections else { return None };
+        let [frames, index] = parts.sections;
+        let frames = frames?;
+        let index = index.map_or_else(|| Index::Made(scanned(&frames)), Index::InFile);
         Some(FrameTables { loads: parts.loads, frames, index })
+    }
+
+    /// The tables of the kernel's own code in every 64-bit process, which no file holds: read from ours.
+    pub(super) fn of_vdso() -> Option<FrameTables> {
+        let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+        let (start, end) =
+            maps.lines().find(|line| line.ends_with("[vdso]"))?.split(' ').next()?.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let (start, end) = (number(start)?, number(end)?);
+        let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
+        File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+        let file = File::from(memfd_create("iowhy-vdso", MemfdFlags::CLOEXEC).ok()?);
+        file.write_all_at(&bytes, 0).ok()?;
+        FrameTables::read(&file)
     }
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
-        self.frames.bytes.len() + self.index.bytes.len()
+        let index = match &self.index {
+            Index::InFile(section) => section.bytes.len(),
+            Index::Made(entries) => size_of_val(entries.as_slice()),
+        };
+        self.frames.bytes.len() + index
     }
 
     /// The address in the file of a file offset.
@@ -166,16 +201,8 @@ impl FrameTables {
         context: &mut Context,
         look: impl FnOnce(&UnwindTableRow<usize>, &EhFrame<Bytes<'_>>, bool) -> T,
     ) -> Option<T> {
-        let bases =
-            BaseAddresses::default().set_eh_frame(self.frames.address).set_eh_frame_hdr(self.index.address);
-        let index = EhFrameHdr::new(&self.index.bytes, LittleEndian).parse(&bases, 8).ok()?;
-        let place = index.table()?.lookup(address, &bases).ok()?.direct().ok()?;
-        let offset = usize::try_from(place.checked_sub(self.frames.address)?).ok()?;
-        if offset >= self.frames.bytes.len() {
-            return None;
-        }
-        let mut section = EhFrame::new(&self.frames.bytes, LittleEndian);
-        section.set_address_size(8);
+        let offset = self.description(address).filter(|offset| *offset < self.frames.bytes.len())?;
+        let (section, bases) = section(&self.frames);
         let entry = section.fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset).ok()?;
         if !entry.contains(address) || entry.entry_len() + entry.cie().entry_len() > MAX_ENTRY_BYTES {
             return None;
@@ -183,6 +210,45 @@ impl FrameTables {
         let row = entry.unwind_info_for_address(&section, &bases, context, address).ok()?;
         Some(look(row, &section, entry.is_signal_trampoline()))
     }
+
+    /// Where the description is that may hold an address: of the last function that does not begin behind it.
+    fn description(&self, address: u64) -> Option<usize> {
+        match &self.index {
+            Index::InFile(index) => {
+                let bases = section(&self.frames).1.set_eh_frame_hdr(index.address);
+                let table = EhFrameHdr::new(&index.bytes, LittleEndian).parse(&bases, 8).ok()?;
+                let place = table.table()?.lookup(address, &bases).ok()?.direct().ok()?;
+                usize::try_from(place.checked_sub(self.frames.address)?).ok()
+            }
+            Index::Made(entries) => {
+                let behind = entries.partition_point(|(start, _)| *start <= address);
+                Some(entries.get(behind.checked_sub(1)?)?.1)
+            }
+        }
+    }
+}
+
+fn section(frames: &Placed) -> (EhFrame<Bytes<'_>>, BaseAddresses) {
+    let mut section = EhFrame::new(&frames.bytes, LittleEndian);
+    section.set_address_size(8);
+    (section, BaseAddresses::default().set_eh_frame(frames.address))
+}
+
+/// Looks at all descriptions: their first addresses and places, sorted. A broken one ends it.
+fn scanned(frames: &Placed) -> Vec<(u64, usize)> {
+    let (section, bases) = section(frames);
+    let mut entries = section.entries(&bases);
+    let mut found = Vec::new();
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(entry) = entry else { continue };
+        let Ok(entry) = entry.parse(EhFrame::cie_from_offset) else { break };
+        found.push((entry.initial_address(), entry.offset()));
+        if found.len() >= MAX_SCANNED {
+            break;
+        }
+    }
+    found.sort_unstable();
+    found
 }
 
 impl Registers {

@@ -355,7 +355,11 @@ impl Symbols {
         let room = self.table_bytes < unwinding::MAX_BYTES;
         let path = Some(known.path.as_str()).filter(|path| room && path.starts_with('/'));
         let file = path.and_then(|path| open_of_process(path, pid));
-        let tables = file.and_then(|(file, _)| FrameTables::read(&file)).map(Rc::new);
+        let tables = match known.path.as_str() {
+            "[vdso]" => FrameTables::of_vdso(),
+            _ => file.and_then(|(file, _)| FrameTables::read(&file)),
+        };
+        let tables = tables.map(Rc::new);
         self.table_bytes += tables.as_ref().map_or(0, |tables| tables.bytes());
         self.objects[object as usize].frame_tables = Some(tables.clone());
         tables

@@ -31,7 +31,11 @@ fn tables(augmentation: &[u8], functions: &[&[u8]]) -> FrameTables {
     }
     frames.extend([0; 4]);
     let placed = |address, bytes| Placed { address, bytes };
-    FrameTables { loads: Vec::new(), frames: placed(FRAMES, frames), index: placed(INDEX, index) }
+    FrameTables {
+        loads: Vec::new(),
+        frames: placed(FRAMES, frames),
+        index: Index::InFile(placed(INDEX, index)),
+    }
 }
 
 /// `push rbp; mov rbp, rsp`: one byte, then three.
@@ -101,6 +105,25 @@ fn places_are_computed_and_the_outermost_function_says_so() {
 }
 
 #[test]
+fn a_file_without_an_index_gets_one() {
+    let with_index = tables(b"zR", &[WITH_FRAME, WITHOUT_FRAME]);
+    let mut without = tables(b"zR", &[WITH_FRAME, WITHOUT_FRAME]);
+    without.index = Index::Made(scanned(&without.frames));
+    let mut context = Context::new();
+    for address in (0xff0..0x1210).step_by(2) {
+        let both = [&with_index, &without].map(|tables| tables.rule(address, &mut context));
+        assert_eq!(both[0], both[1], "{address:x}");
+    }
+}
+
+#[test]
+fn the_kernels_code_in_a_process_has_tables() {
+    if cfg!(target_arch = "x86_64") {
+        assert!(FrameTables::of_vdso().unwrap().bytes() > 100);
+    }
+}
+
+#[test]
 fn this_program_has_tables() {
     let file = File::open(std::env::current_exe().unwrap()).unwrap();
     let tables = FrameTables::read(&file).unwrap();
@@ -119,14 +142,21 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         cut in any::<prop::sample::Index>(),
         of_index in any::<bool>(),
+        made in any::<bool>(),
     ) {
         let mut tables = tables(b"zRS", &[WITH_FRAME, WITHOUT_FRAME, &[0x0f, 3, 0x77, 24, 0x06]]);
-        let bytes = if of_index { &mut tables.index.bytes } else { &mut tables.frames.bytes };
+        let bytes = match &mut tables.index {
+            Index::InFile(index) if of_index => &mut index.bytes,
+            _ => &mut tables.frames.bytes,
+        };
         for (at, byte) in &changes {
             let at = at.index(bytes.len());
             bytes[at] = *byte;
         }
         bytes.truncate(cut.index(bytes.len() * 2).max(1));
+        if made {
+            tables.index = Index::Made(scanned(&tables.frames));
+        }
         let mut context = Context::new();
         for address in (0xf00..0x1400).step_by(0x41) {
             let rule = tables.rule(address, &mut context);
