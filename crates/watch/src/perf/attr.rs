@@ -40,11 +40,11 @@ pub(crate) enum Role {
     },
 }
 
-/// Most that is copied of one user stack: chains of the calls of databases take 4 to 12 KiB.
+/// Most that is copied of one user stack: with it 99.4 % of the time of user stacks of PostgreSQL (pgbench) led to their start.
 const MAX_STACK_BYTES: u64 = 16 << 10;
 /// Less leads out of no library.
 const MIN_STACK_BYTES: u64 = 1 << 10;
-/// Copies of user stacks of all CPUs in a second, in bytes, at most: to move them takes a few hundredths of a CPU.
+/// Copies of user stacks of all CPUs in a second, in bytes, at most. Chosen: by arithmetic a few hundredths of a CPU that copies 2 GB/s.
 const COPIED_IN_A_SECOND: u64 = 64 << 20;
 /// Nanoseconds between two drains of a ring, and the part of it that may be full of copies then.
 const DRAIN_NS: u64 = 50_000_000;

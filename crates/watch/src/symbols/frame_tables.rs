@@ -17,13 +17,13 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::elf::{self, Load, Placed};
 
-/// Most of a section that is read: browsers have 30 MB.
+/// Most of a section that is read.
 const MAX_SECTION_BYTES: u64 = 48 << 20;
 /// Most functions of a file without an index, which then is made: 16 bytes each.
 const MAX_SCANNED: usize = 1_000_000;
-/// Most of the description of one function: long ones take a few hundred bytes.
+/// Most of the description of one function: the longest of gcc 12 (`cc1`) has 20 kB, of Node.js 20 3 kB.
 const MAX_ENTRY_BYTES: usize = 64 << 10;
-/// Most steps of a computed place: real ones take about ten.
+/// Most steps of a computed place.
 const MAX_STEPS: u32 = 1000;
 
 const FRAME: Register = gimli::X86_64::RBP;

@@ -63,8 +63,8 @@ impl Looking {
 impl Unwinding {
     /// The place in the code and its callers, innermost first, as far as they can be found. `code` says what is at an address of the process.
     ///
-    /// Where only registers were told, those of the last stack that was copied with the same ones: a thread that comes to the same place in the
-    /// code with as deep a stack has nearly always come there the same way.
+    /// Where only registers were told, those of the last stack that was copied with the same ones. That is inferred: another way of the same
+    /// depth to the same place is not told apart.
     pub(super) fn callers(
         &mut self,
         generation: u64,

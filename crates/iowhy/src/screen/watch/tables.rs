@@ -122,7 +122,8 @@ pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     }
     table.cut = Some(Cut::End);
     let hint = record.names_of_scripts.as_ref();
-    let hint = hint.map(|how| Part::Text(format!("functions of the script have names with {how}")));
+    let hint =
+        hint.map(|how| Part::Text(format!("to name the functions of the script, start it with {how}")));
     table.without_empty_columns().part().into_iter().chain(hint).collect()
 }
 
