@@ -104,8 +104,21 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+struct mm_struct {
+	/* Where the stack of the first thread began. */
+	unsigned long start_stack;
+};
+
+/* On x86. */
+struct thread_struct {
+	/* Data of a thread; where a C library makes its stack, they lie right behind it. */
+	unsigned long fsbase;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
+	struct mm_struct *mm;
+	struct thread_struct thread;
 	u32 flags;
 	/* Linux 5.14 and later; before, the one below. */
 	u32 __state;

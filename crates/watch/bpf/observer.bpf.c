@@ -1296,11 +1296,19 @@ static inline_always u64 copy_registers(struct switch_event *event, u64 at)
 	return pointer;
 }
 
-/* Copies the user stack behind these registers. How many words. */
+/* Copies the user stack behind these registers, as far as there are frames on it. How many words. */
 static inline_always u32 copy_stack(struct switch_event *event, u64 at, u64 pointer)
 {
+	struct task_struct *task = get_current_task_btf();
+	struct mm_struct *memory = READ(task, mm);
+	/* Behind the first of these that is not below the pointer there are none. */
+	u64 room = READ(memory, start_stack) - pointer, other = -1UL;
+	if (EXISTS(struct thread_struct, fsbase))
+		other = READ(task, thread.fsbase) - pointer;
+	if (other < room)
+		room = other;
 	u32 words = 0;
-	for (; words < STACK_PIECES * PIECE_WORDS; words += PIECE_WORDS)
+	for (; words < STACK_PIECES * PIECE_WORDS && words * sizeof(u64) < room; words += PIECE_WORDS)
 		if (probe_read_user(&event->frames[at + STACK_REGISTERS + words], PIECE_WORDS * sizeof(u64), (const void *)pointer + words * sizeof(u64)))
 			break;
 	return words;

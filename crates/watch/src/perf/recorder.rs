@@ -68,6 +68,7 @@ pub struct Recorder {
     feed: Option<Feed>,
     /// Events that lead no ring, by what can be done with them.
     always_on: Vec<OwnedFd>,
+    clocks: Vec<OwnedFd>,
     switches: Vec<OwnedFd>,
     leaving: Vec<OwnedFd>,
     ids: Ids,
@@ -89,13 +90,15 @@ impl Recorder {
     /// Opens everything that `rights` allow for the subject: side records always, switches of tasks, leaving stacks and a
     /// slow clock of the task at tier 1, a clock of every CPU at tier 2.
     ///
-    /// The clock of a CPU begins at once and tells of every task; events of our own process are dropped. A program that raises its privileges by exec (set-user-id), or may not be read, is lost:
+    /// The clock of a CPU begins with [`Recorder::clocks`] and tells of every task; events of our own process are dropped. A program that raises its privileges by exec (set-user-id), or may not be read, is lost:
     /// the kernel closes its events and records an exit.
     ///
     /// # Errors
     /// Not even the switches of the subject may be recorded, or it is gone.
     pub fn open(subject: Subject<'_>, rights: &Rights) -> Result<Self, Problem> {
-        Self::open_with(subject, rights, Some(std::process::id()))
+        let recorder = Self::open_with(subject, rights, Some(std::process::id()))?;
+        recorder.clocks(true);
+        Ok(recorder)
     }
 
     pub(crate) fn open_with(
@@ -124,6 +127,7 @@ impl Recorder {
             rings: Vec::new(),
             feed: None,
             always_on: Vec::new(),
+            clocks: Vec::new(),
             switches: Vec::new(),
             leaving: Vec::new(),
             ids: Ids::default(),
@@ -202,6 +206,13 @@ impl Recorder {
         if on { monotonic_ns() } else { before }
     }
 
+    /// Switches the clocks of the CPUs on or off. They are off at first: ticks of our own preparations, each with a copy of a stack, would fill
+    /// the rings before anybody reads them.
+    pub(crate) fn clocks(&self, on: bool) {
+        // It cannot fail on an open descriptor.
+        self.clocks.iter().for_each(|clock| drop(attr::switch(clock.as_fd(), on)));
+    }
+
     /// Hands on, in order of time, what was recorded up to the start of the drain before this one; with `all`, at the
     /// end, all that there is. Idle CPUs and our own process are left out.
     pub fn drain(&mut self, all: bool, sink: &mut dyn FnMut(&Event<'_>)) {
@@ -274,13 +285,15 @@ impl Recorder {
 
     /// Losses by the kernel's own count; asks every event.
     pub(crate) fn lost_so_far(&self) -> u64 {
-        let others = self.always_on.iter().chain(&self.switches).chain(&self.leaving).map(AsFd::as_fd);
+        let others = self.always_on.iter().chain(&self.clocks).chain(&self.switches).chain(&self.leaving);
+        let others = others.map(AsFd::as_fd);
         self.rings.iter().map(Ring::leader).chain(others).map(attr::lost).sum()
     }
 
     /// Closes the clocks and keeps the rest.
-    pub(crate) fn stop_clocks(&mut self) {
+    pub(crate) fn close_clocks(&mut self) {
         self.always_on.clear();
+        self.clocks.clear();
         self.clock_period_ns = None;
     }
 
@@ -397,16 +410,11 @@ impl Recorder {
         }
     }
 
-    fn open_everywhere(&mut self, role: Role) -> io::Result<()> {
-        for ring in 0..self.rings.len() {
-            let event = self.open_on(ring, role, None, Start::Now)?;
-            self.always_on.push(event);
-        }
-        Ok(())
-    }
-
     fn open_clocks(&mut self, period_ns: u64) {
-        match self.open_everywhere(Role::Clock { period_ns, stack_bytes: 0 }) {
+        let role = Role::Clock { period_ns, stack_bytes: 0 };
+        let clocks: io::Result<Vec<OwnedFd>> =
+            (0..self.rings.len()).map(|ring| self.open_on(ring, role, None, Start::Later)).collect();
+        match clocks.map(|clocks| self.clocks = clocks) {
             Ok(()) => self.clock_period_ns = Some(period_ns),
             Err(error) => {
                 self.clock_period_ns = None;

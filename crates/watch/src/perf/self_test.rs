@@ -115,7 +115,7 @@ fn switch_cost(rights: &Rights, budget: Duration) -> Option<(Option<f64>, u64)> 
         let mut rights = rights.clone();
         rights.per_cpu_clock = false;
         let mut recorder = Recorder::open_with(Subject::Threads(&tids), &rights, None).ok()?;
-        recorder.stop_clocks();
+        recorder.close_clocks();
         round_trips(ROUND_TRIPS / 4)?;
         let (mut plain, mut recorded) = (Duration::MAX, Duration::MAX);
         let mut switches = 0u64;

@@ -58,6 +58,9 @@ impl EventLoop<'_> {
     /// added up becomes the profile.
     pub(super) fn close(mut self, end: End, child: Option<Child>, adoption: &mut Adoption) -> Watched {
         // What we do from here on takes nothing from the program.
+        if let Some(recorder) = &self.recorder {
+            recorder.clocks(false);
+        }
         self.watched_cpu_ns = self.own_cpu_now_ns().saturating_sub(self.own_cpu_before_ns);
         // What can be read of a program that has ended, or is about to be let go, comes first.
         let now = monotonic_ns();

@@ -2,23 +2,21 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
 
 use iowhy_core::profile::{IoCounters, Limitation, Tier};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::before::Before;
 use super::counted::reap;
-use super::counting::{self, CallsWanted, Counting};
+use super::counting::{CallsWanted, Counting};
 use super::duty::Duty;
 use super::options::Options;
 use super::state::{State, What};
 use super::thread_set::LookBudget;
 use crate::child::Adoption;
 use crate::course::{self, CourseReader};
-use crate::event::Kind;
-use crate::in_kernel::{self, InKernel};
-use crate::perf::{self, Recorder, Rights, SelfTest};
+use crate::in_kernel::InKernel;
+use crate::perf::{Recorder, Rights, SelfTest};
 use crate::timeline::Found;
 use iowhy_linux::clock::monotonic_ns;
 use iowhy_linux::process::counters::{HeldIo, of_thread};
@@ -76,12 +74,12 @@ pub(super) struct EventLoop<'a> {
     /// The observer tells of switches, not the recorder.
     pub(super) observed_switches: bool,
     /// The observer follows births and deaths: without, nothing can be counted.
-    follows: bool,
+    pub(super) follows: bool,
     /// Counts every call.
     pub(super) counting: Option<Counting>,
-    wants_counts: bool,
+    pub(super) wants_counts: bool,
     /// Records every call.
-    wants_record: bool,
+    pub(super) wants_record: bool,
     pub(super) state: State<'a>,
     pub(super) before: Option<Before>,
     /// What changes over time; not of our own threads.
@@ -106,7 +104,7 @@ pub(super) struct EventLoop<'a> {
     round_ns: u64,
     drained_ns: u64,
     deadline_ns: Option<u64>,
-    root: u32,
+    pub(super) root: u32,
     /// The directory that the first process began in.
     pub(super) directory: Option<String>,
 }
@@ -149,206 +147,12 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Opens the sources for the subject. What cannot be opened becomes a limitation.
-    ///
-    /// What recording costs here is measured before, but for a command, which would start later by that: there it is
-    /// measured when the command has ended, and the first decisions rest on usual costs.
-    pub(super) fn open(&mut self, roots: &Roots<'_>) {
-        if !matches!(roots, Roots::Command(_)) {
-            self.measure_costs(None);
-        }
-        let threads: Vec<(u32, u32)> = match roots {
-            Roots::Command(pid) => vec![(*pid, *pid)],
-            Roots::Process(pid) => {
-                let processes = tree::family(&mut self.state.reader, *pid);
-                processes.iter().flat_map(|p| tree::threads(*p).into_iter().map(|t| (*p, t))).collect()
-            }
-            Roots::Own(tids) => tids.iter().map(|t| (std::process::id(), *t)).collect(),
-        };
-        self.root = threads.first().map_or(0, |t| t.0);
-        self.own = matches!(roots, Roots::Own(_));
-        self.state.only_listed = self.own;
-        self.command = matches!(roots, Roots::Command(_));
-        if self.command {
-            self.state.hidden.of_command(self.root);
-        }
-        for (pid, tid) in &threads {
-            self.state.threads.add(*pid, *tid);
-        }
-        self.observe(roots);
-        if self.rights.switches {
-            let tids: Vec<u32> = threads.iter().map(|t| t.1).collect();
-            let subject = match roots {
-                _ if self.observed_switches => perf::Subject::Machine,
-                Roots::Command(pid) => perf::Subject::Child(*pid),
-                Roots::Process(_) | Roots::Own(_) => perf::Subject::Threads(&tids),
-            };
-            let own = (!self.own).then(std::process::id);
-            match Recorder::open_with(subject, &self.rights, own) {
-                Ok(recorder) => {
-                    self.limitations.extend(recorder.limitations().iter().cloned());
-                    self.recorder = Some(recorder);
-                }
-                Err(problem) => {
-                    self.limitations.push(Limitation {
-                        id: "recording".to_owned(),
-                        sentence: format!("nothing is recorded: {problem}"),
-                        fix: problem.hint,
-                    });
-                    self.rights = self.rights.clone().at_most(Tier::None);
-                }
-            }
-        }
-        if self.recorder.is_none() {
-            self.rights.switches = false;
-        }
-        self.feed();
-        // Threads that were born between listing and opening are met here; the recorder follows those by itself whose
-        // parent was recorded already.
-        if let Roots::Process(pid) = roots {
-            self.meet_late_threads(*pid);
-        }
-    }
-
-    /// Loads the observer. What it cannot do becomes a limitation; without any of it the tier is the one below.
-    fn observe(&mut self, roots: &Roots<'_>) {
-        if !self.rights.observer {
-            if self.wants_counts && !self.own && !self.limitations.iter().any(|l| l.id == "observer") {
-                self.limitations.push(counting::without(self.rights.tier));
-            }
-            return;
-        }
-        let record_bytes = if self.wants_record { in_kernel::ALL_BYTES } else { in_kernel::WINDOW_BYTES };
-        let mut observer = match InKernel::open(record_bytes, self.wants_counts && !self.own) {
-            Ok(observer) => observer,
-            Err(why) => {
-                self.limitations.push(Limitation {
-                    id: "observer".to_owned(),
-                    sentence: format!("calls and block requests are not counted: {why}"),
-                    fix: None,
-                });
-                self.rights = self.rights.clone().at_most(Tier::Clock);
-                return;
-            }
-        };
-        let followed = observer.follow();
-        let follows = followed.is_ok();
-        if let Err(why) = followed {
-            self.limitations.push(counting::limitation(format!("system calls are not counted: {why}")));
-        } else {
-            match observer.switches(true) {
-                Ok(()) => {
-                    self.observed_switches = true;
-                    self.state.hidden.all_are_seen();
-                }
-                Err(why) => self.limitations.push(Limitation {
-                    id: "observed-switches".to_owned(),
-                    sentence: format!("switches are recorded by perf, which slows the program more: {why}"),
-                    fix: None,
-                }),
-            }
-            match roots {
-                Roots::Command(pid) => counting::command(&mut observer, *pid, &mut self.limitations),
-                Roots::Process(pid) => {
-                    counting::process(&mut observer, *pid, &mut self.state.reader, &mut self.limitations);
-                }
-                Roots::Own(tids) => counting::threads(&mut observer, tids, &mut self.limitations),
-            }
-        }
-        self.follows = follows;
-        self.observer = Some(observer);
-    }
-
-    /// Counts calls, and follows requests of rings. Comes as late as it can: its program is still being loaded meanwhile.
-    fn count(&mut self) {
-        let Some(observer) =
-            self.observer.as_mut().filter(|_| self.follows && self.wants_counts && !self.own)
-        else {
-            return;
-        };
-        self.counting = Counting::open(observer, &mut self.limitations);
-        if self.counting.is_some() {
-            self.state.rings_followed = match observer.rings() {
-                Ok(()) => true,
-                Err(why) => {
-                    self.limitations.push(Limitation {
-                        id: "ring-requests".to_owned(),
-                        sentence: format!("requests of io_uring are not followed: {why}"),
-                        fix: None,
-                    });
-                    false
-                }
-            };
-        }
-    }
-
-    /// Lets the recorder hand on what the observer tells, and the observer tell of requests.
-    fn feed(&mut self) {
-        let Some((observer, recorder)) = self.observer.as_mut().zip(self.recorder.as_mut()) else { return };
-        let told = observer.feed().and_then(|feed| {
-            recorder.feed(feed);
-            observer.requests()
-        });
-        match told {
-            Ok(()) => self.state.trace_blocks(),
-            Err(why) => self.limitations.push(Limitation {
-                id: "block-requests".to_owned(),
-                sentence: format!("requests at the devices are not seen: {why}"),
-                fix: None,
-            }),
-        }
-    }
-
-    /// Measures what recording costs on this machine, where it is allowed at all. `run`: the length of the run, once it is over.
-    pub(super) fn measure_costs(&mut self, run: Option<Duration>) {
-        if self.rights.switches {
-            let ticks = run.is_none() || self.state.own_ticks > 0;
-            let test = perf::self_test(&self.rights, run, !self.observed_switches, ticks);
-            let switch_cost_ns = self.self_test.switch_cost_ns.or(test.switch_cost_ns);
-            self.self_test = SelfTest { switch_cost_ns, ..test };
-        }
-    }
-
-    fn meet_late_threads(&mut self, root: u32) {
-        let State { reader, threads, .. } = &mut self.state;
-        let processes = tree::family(reader, root);
-        let mut new = Vec::new();
-        for pid in processes {
-            for tid in tree::threads(pid) {
-                if threads.add(pid, tid) {
-                    new.push(tid);
-                }
-            }
-        }
-        if let Some(recorder) = &mut self.recorder
-            && !new.is_empty()
-        {
-            // Those whose birth was recorded must not be recorded twice.
-            let mut born = Vec::new();
-            recorder.drain(true, &mut |event| {
-                if matches!(event.kind, Kind::Fork { .. }) {
-                    born.push(event.tid);
-                }
-            });
-            new.retain(|tid| !born.contains(tid));
-            if let Err(error) = recorder.follow(&new) {
-                self.limitations.push(Limitation {
-                    id: "late-threads".to_owned(),
-                    sentence: format!("{} threads that began meanwhile are not recorded: {error}", new.len()),
-                    fix: None,
-                });
-            }
-        }
-    }
-
     /// The last moment before the program runs (or before watching counts): everything is read that is to be compared
     /// with the end.
     pub(super) fn begin(&mut self) {
         let running = (!self.own && !self.command).then_some(self.root);
         if self.rights.kernel_stacks {
-            // Who watches a command watches it from the start, and the user waits for that start. A process that runs
-            // already is left alone meanwhile, and what is read beside our own threads would disturb them.
-            self.state.expect_names(self.command);
+            self.state.prepare_names();
         }
         self.directory = task::directory(self.root).filter(|_| !self.own);
         // What comes before the program runs takes nothing from it.
@@ -374,6 +178,9 @@ impl<'a> EventLoop<'a> {
             }
         }
         self.count();
+        if let Some(recorder) = &self.recorder {
+            recorder.clocks(true);
+        }
         let now = monotonic_ns();
         let recording = self.recorder.is_some();
         self.state.open_line(now, recording, self.rights.kernel_stacks, self.command.then_some(self.root));

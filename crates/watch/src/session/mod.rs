@@ -13,6 +13,7 @@ mod files;
 mod groups;
 mod hidden;
 mod observer;
+mod opening;
 mod options;
 mod programs;
 mod recording;

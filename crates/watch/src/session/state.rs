@@ -16,7 +16,7 @@ use super::thread_set::ThreadSet;
 use crate::block::BlockTracer;
 use crate::event::{Event, Kind};
 use crate::in_kernel::Namer;
-use crate::symbols::{Background, Symbols};
+use crate::symbols::Symbols;
 use crate::timeline::{Begin, Existing, Found, Parts, ThreadTotal, Timeline, Totals};
 use iowhy_core::profile::OwnIo;
 use iowhy_linux::reader::Reader;
@@ -153,16 +153,13 @@ impl<'a> State<'a> {
         self.block = Some(block);
     }
 
-    /// Makes the names of kernel functions known: the kernel is asked for each that is met, where it answers. Else its whole table is read,
-    /// beside a program that we start, which need not wait for it; before watching begins, if the program runs already.
-    pub(super) fn expect_names(&mut self, beside: bool) {
+    /// Makes the names of kernel functions known: the kernel is asked for each that is met, where it answers. Else its whole table is read
+    /// before watching begins: beside the program it would take a CPU from it, and who waits for it would not empty the rings meanwhile.
+    pub(super) fn prepare_names(&mut self) {
         let Some(symbols) = &mut self.symbols else { return };
-        if let Some(namer) = Namer::open() {
-            symbols.ask_kernel(namer);
-        } else if beside {
-            symbols.expect_kernel(Background::start());
-        } else {
-            symbols.prepare_kernel();
+        match Namer::open() {
+            Some(namer) => symbols.ask_kernel(namer),
+            None => symbols.prepare_kernel(),
         }
     }
 

@@ -1,7 +1,6 @@
 //! Names of functions, kernel and user, from addresses. Every name is kept once and has a [`SymbolId`]. An address without
 //! a name gets the name of its object in brackets, so that a stack is never longer than what is known about it.
 
-mod background;
 mod elf;
 mod frame_tables;
 mod kernel;
@@ -12,7 +11,6 @@ mod spaces;
 mod tests;
 mod unwinding;
 
-pub(crate) use background::Background;
 pub use kernel::Kernel;
 
 use std::borrow::Cow;
@@ -53,8 +51,6 @@ pub struct Symbols {
     ids: HashMap<Symbol, SymbolId>,
     /// Read at the first kernel address that is asked for.
     kernel: Option<Kernel>,
-    /// It is being read on another thread; the first kernel address waits for it.
-    coming: Option<Background>,
     kernel_ids: HashMap<usize, SymbolId>,
     /// Asks the kernel instead, and what it answered by address.
     namer: Option<Namer>,
@@ -97,7 +93,6 @@ impl Symbols {
             table: Vec::new(),
             ids: HashMap::new(),
             kernel: None,
-            coming: None,
             kernel_ids: HashMap::new(),
             namer: None,
             by_address: HashMap::new(),
@@ -119,16 +114,9 @@ impl Symbols {
         Symbols { kernel: Some(kernel), ..Symbols::of_this_machine() }
     }
 
-    /// Reads the kernel's table now, so that the first stack does not wait for it. Whether addresses are visible.
-    pub fn prepare_kernel(&mut self) -> bool {
-        let coming = &mut self.coming;
-        let read = || coming.take().map_or_else(Kernel::of_this_machine, Background::wait);
-        !self.kernel.get_or_insert_with(read).is_empty()
-    }
-
-    /// Takes the kernel's table from another thread when the first kernel address is asked for.
-    pub(crate) fn expect_kernel(&mut self, coming: Background) {
-        self.coming = Some(coming);
+    /// Reads the kernel's table now, so that the first stack does not wait for it.
+    pub fn prepare_kernel(&mut self) {
+        self.kernel.get_or_insert_with(Kernel::of_this_machine);
     }
 
     /// Asks the kernel for the name of each address instead of reading its table.
@@ -149,9 +137,7 @@ impl Symbols {
             self.by_address.insert(address, id);
             return id;
         }
-        let coming = &mut self.coming;
-        let read = || coming.take().map_or_else(Kernel::of_this_machine, Background::wait);
-        let kernel = self.kernel.get_or_insert_with(read);
+        let kernel = self.kernel.get_or_insert_with(Kernel::of_this_machine);
         let Some((index, name, module)) = kernel.find(address) else { return self.plain("[kernel]") };
         if let Some(id) = self.kernel_ids.get(&index) {
             return *id;

@@ -323,6 +323,8 @@ fn judge(answers: &Answers, checks: &mut Checks) {
 fn one(checks: &mut Checks, workload: &Workload, run: Answer<'_>) {
     let name = workload.name;
     ended_well(checks, name, run);
+    let lost = run.number("/record/observer/lost");
+    checks.holds(&format!("{name}: no record lost"), lost == Some(0.0), format!("{lost:?}"));
     if workload.words.contains("paced ") {
         counts(checks, name, run);
     }
