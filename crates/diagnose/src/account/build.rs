@@ -35,7 +35,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
     // What a control group's limit holds back is no request yet.
     let limited = profile.devices.iter().any(|device| device.throttle.is_some());
     let mut sums: HashMap<(u32, Class, bool), Sum> = HashMap::new();
-    let (mut sites, mut script_sites) = (Sites::default(), Sites::default());
+    let (mut sites, mut script_sites) = (Sites::new(profile, false), Sites::new(profile, true));
     let has_scripts = profile.symbols.iter().any(|symbol| symbol.made_at_run_time);
     let (mut unseen_ns, mut unknown_ns, mut seen_ns) = (0.0, 0.0, 0.0);
     for stack in &profile.stacks {
@@ -48,9 +48,9 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         if class.layer == Layer::Unexplained {
             *(if stack.known { &mut unknown_ns } else { &mut unseen_ns }) += stack.time_ns;
         }
-        sites.add(profile, stack, mostly(class, served), false);
+        sites.add(stack, mostly(class, served));
         if has_scripts {
-            script_sites.add(profile, stack, mostly(class, served), true);
+            script_sites.add(stack, mostly(class, served));
         }
         let mut book = |class, share: f64, events, delay| {
             if share <= 0.0 && events == 0 {

@@ -16,7 +16,7 @@ pub use build::{account, meanings};
 pub use clock::WallClock;
 pub use commands::{Command, commands};
 pub use peer::{Peer, Sleep};
-pub use site::Site;
+pub use site::{Caller, Site};
 pub use views::{OperationTime, ThreadTime};
 
 use iowhy_core::layer::{Layer, Ledger};

@@ -16,6 +16,10 @@ pub struct Site {
     pub function: String,
     /// The file it is in.
     pub object: String,
+    /// The functions that led to it, innermost first, as far as one way there is that of more than half of the time.
+    pub callers: Vec<Caller>,
+    /// The part of the time that came by all of them.
+    pub callers_share: f64,
     /// What was asked for there.
     pub operation: Operation,
     /// Time in that operation, waits included.
@@ -23,6 +27,20 @@ pub struct Site {
     /// The same by thread and meaning: what a reader needs to say how sure the sum is.
     pub entries: Vec<Entry>,
 }
+
+/// A function that led to a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Its name.
+    pub function: String,
+    /// The file it is in.
+    pub object: Option<String>,
+}
+
+/// Most callers of a site.
+const MAX_CALLERS: usize = 32;
+/// A caller leads to more than this part of a site's time: of two ways to a site only one can.
+const MOST: f64 = 0.5;
 
 /// Beginnings of the names of files that programs call the kernel through.
 const SYSTEM_FILES: [&str; 11] = [
@@ -46,11 +64,6 @@ const STANDARD: [&str; 6] = ["std::", "core::", "alloc::", "<std::", "<core::", 
 const STANDARD_IN_GO: [&str; 9] =
     ["runtime.", "internal/", "syscall.", "os.", "io.", "io/", "bufio.", "net.", "golang.org/x/sys/"];
 const START_IN_GO: &str = "runtime.goexit";
-
-fn is_standard(symbol: &Symbol, in_go: bool) -> bool {
-    let of = |beginnings: &[&str]| beginnings.iter().any(|beginning| symbol.name.starts_with(beginning));
-    of(&STANDARD) || (in_go && of(&STANDARD_IN_GO))
-}
 
 /// Whether a user function is the program's own, and can be named: not of the C library, the loader, the vDSO, or
 /// memory without a file.
@@ -93,49 +106,145 @@ pub(super) fn sorted(sums: Booked) -> Vec<Entry> {
     entries
 }
 
+/// What a function is, by its name and its file.
+#[derive(Clone, Copy, Debug, Default)]
+struct What {
+    /// Of the program, not of the system.
+    own: bool,
+    /// Of a standard library within the program, and of Go's.
+    standard: bool,
+    standard_in_go: bool,
+    /// Where every stack of a Go program begins.
+    start_in_go: bool,
+    /// Of a script.
+    script: bool,
+    /// It has a name of the program's, and not only the file or the address that it is at.
+    named: bool,
+}
+
+/// Where every program begins, before its `main`.
+const START: &str = "_start";
+
+fn what(symbol: &Symbol) -> What {
+    let of = |beginnings: &[&str]| beginnings.iter().any(|beginning| symbol.name.starts_with(beginning));
+    What {
+        own: is_own(symbol),
+        standard: of(&STANDARD),
+        standard_in_go: of(&STANDARD_IN_GO),
+        start_in_go: of(&[START_IN_GO]),
+        script: symbol.made_at_run_time,
+        named: !symbol.name.starts_with(['[', '0']) && symbol.name != START,
+    }
+}
+
 /// Sums by site while an account is made.
-#[derive(Default)]
 pub(super) struct Sites<'a> {
-    sums: HashMap<(&'a str, SymbolId, Operation), (&'a Symbol, Booked)>,
+    profile: &'a Profile,
+    /// Functions of a script come before those of what interprets it.
+    of_scripts: bool,
+    /// By symbol.
+    what: Vec<What>,
+    sums: HashMap<(&'a str, SymbolId, Operation), AtSite>,
+}
+
+/// What is known of a site.
+#[derive(Default)]
+struct AtSite {
+    booked: Booked,
+    /// Time by the functions that led there.
+    paths: HashMap<Vec<SymbolId>, f64>,
 }
 
 impl<'a> Sites<'a> {
-    /// Adds a stack, if it leads to a function of the program. `of_script`: functions of a script come before those of what interprets it.
-    pub(super) fn add(&mut self, profile: &'a Profile, stack: &StackTime, class: Class, of_script: bool) {
-        let symbols = stack.user.iter().filter_map(|id| Some((*id, profile.symbols.get(*id as usize)?)));
-        let in_go = symbols.clone().next_back().is_some_and(|(_, last)| last.name.starts_with(START_IN_GO));
-        let own = symbols.filter(|(_, symbol)| is_own(symbol));
-        let script = own.clone().find(|(_, symbol)| of_script && symbol.made_at_run_time);
-        // Where a standard library calls by itself (a thread of its own), that is who calls.
-        let first =
-            || own.clone().find(|(_, symbol)| !is_standard(symbol, in_go)).or_else(|| own.clone().next());
-        let own = script.or_else(first);
-        let Some((id, symbol)) = own else { return };
-        let thread = profile.threads.get(stack.thread as usize).map_or("", |t| t.name.as_str());
-        let (_, booked) =
-            self.sums.entry((thread, id, class.operation)).or_insert_with(|| (symbol, Booked::new()));
+    pub(super) fn new(profile: &'a Profile, of_scripts: bool) -> Sites<'a> {
+        let what = profile.symbols.iter().map(what).collect();
+        Sites { profile, of_scripts, what, sums: HashMap::new() }
+    }
+
+    /// Adds a stack, if it leads to a function of the program.
+    pub(super) fn add(&mut self, stack: &'a StackTime, class: Class) {
+        let own = self.own_functions(stack);
+        let Some((site, callers)) = own.split_first() else { return };
+        let path: Vec<SymbolId> = callers.iter().filter(|id| self.what(**id).named).copied().collect();
+        let thread = self.profile.threads.get(stack.thread as usize).map_or("", |t| t.name.as_str());
+        let at = self.sums.entry((thread, *site, class.operation)).or_default();
         let busy = stack.state == State::Running;
-        let sum = booked.entry((stack.thread, class, busy)).or_default();
+        let sum = at.booked.entry((stack.thread, class, busy)).or_default();
         sum.add(stack.time_ns, stack.wall_ns, stack.events);
+        *at.paths.entry(path).or_default() += stack.time_ns;
+    }
+
+    fn what(&self, id: SymbolId) -> What {
+        self.what.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// The functions of the program in a stack, innermost first: the one that asked, and who led to it. Each is there once, however deep it
+    /// calls itself.
+    fn own_functions(&self, stack: &StackTime) -> Vec<SymbolId> {
+        let in_go = stack.user.last().is_some_and(|id| self.what(*id).start_in_go);
+        let mut own: Vec<SymbolId> = Vec::new();
+        for id in stack.user.iter().filter(|id| self.what(**id).own) {
+            if !own.contains(id) {
+                own.push(*id);
+            }
+        }
+        let standard = |what: What| what.standard || (in_go && what.standard_in_go);
+        let keep: &dyn Fn(What) -> bool = if self.of_scripts && own.iter().any(|id| self.what(*id).script) {
+            &|what| what.script
+        } else if own.iter().any(|id| !standard(self.what(*id))) {
+            &|what| !standard(what)
+        } else {
+            // Where a standard library calls by itself (a thread of its own), that is who calls.
+            &|_| true
+        };
+        own.retain(|id| keep(self.what(*id)));
+        own
+    }
+
+    /// The way that most of a site's time came, and the part of it that came that way.
+    fn callers(&self, at: &AtSite) -> (Vec<Caller>, f64) {
+        let all: f64 = at.paths.values().sum();
+        let mut paths: Vec<(&[SymbolId], f64)> =
+            at.paths.iter().map(|(path, time)| (path.as_slice(), *time)).collect();
+        let (mut callers, mut share) = (Vec::new(), 1.0);
+        for step in 0..MAX_CALLERS {
+            let mut times: HashMap<SymbolId, f64> = HashMap::new();
+            for (path, time) in &paths {
+                if let Some(id) = path.get(step) {
+                    *times.entry(*id).or_default() += time;
+                }
+            }
+            let greatest = times.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+            let Some((id, time)) = greatest.filter(|(_, time)| *time > MOST * all) else { break };
+            let Some(symbol) = self.profile.symbols.get(id as usize) else { break };
+            callers.push(Caller { function: symbol.name.clone(), object: symbol.object.clone() });
+            share = time / all;
+            paths.retain(|(path, _)| path.get(step) == Some(&id));
+        }
+        (callers, share)
     }
 
     /// The sites, greatest thread time first.
-    pub(super) fn sorted(self) -> Vec<Site> {
-        let mut sites: Vec<Site> = self
-            .sums
+    pub(super) fn sorted(mut self) -> Vec<Site> {
+        let sums = std::mem::take(&mut self.sums);
+        let mut sites: Vec<Site> = sums
             .into_iter()
-            .map(|((thread, _, operation), (symbol, booked))| {
-                let entries = sorted(booked);
+            .filter_map(|((thread, id, operation), at)| {
+                let symbol = self.profile.symbols.get(id as usize)?;
+                let (callers, callers_share) = self.callers(&at);
+                let entries = sorted(at.booked);
                 let mut sum = Sum::default();
                 entries.iter().for_each(|e| sum.add(e.time_ns, e.wall_ns, e.events));
-                Site {
+                Some(Site {
                     thread: thread.to_owned(),
                     function: symbol.name.clone(),
                     object: symbol.object.clone().unwrap_or_default(),
+                    callers,
+                    callers_share,
                     operation,
                     sum,
                     entries,
-                }
+                })
             })
             .collect();
         sites.sort_by(|a, b| {

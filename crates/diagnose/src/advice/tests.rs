@@ -46,6 +46,8 @@ impl Made {
             thread: String::new(),
             function: function.to_owned(),
             object: object.to_owned(),
+            callers: Vec::new(),
+            callers_share: 1.0,
             operation: entries[0].class.operation,
             sum,
             entries,

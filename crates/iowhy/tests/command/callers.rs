@@ -64,8 +64,9 @@ fn callers_are_found_where_no_frame_pointers_are_kept() {
         assert!(whole >= 0.9 * of_it, "{function}: {whole} of {of_it} ns lead to main: {all:?}");
     }
     let callers = record["call_sites"].as_array().unwrap();
-    assert!(
-        callers.iter().any(|site| site["function"] == "load" && site["operation"] == "read"),
-        "{callers:?}"
-    );
+    let load = callers.iter().find(|site| site["function"] == "load" && site["operation"] == "read");
+    let load = load.unwrap_or_else(|| panic!("{callers:?}"));
+    let functions: Vec<&Value> = load["callers"].as_array().unwrap().iter().map(|c| &c["function"]).collect();
+    assert_eq!(functions, ["main"], "{load}");
+    assert!(load["callers_share"].as_f64().unwrap() >= 0.9, "{load}");
 }

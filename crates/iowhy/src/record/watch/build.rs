@@ -18,7 +18,8 @@ use super::commands;
 use super::interval::{Basis, Measured};
 use super::io::io;
 use super::{
-    CallSite, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord, WatchRecord,
+    CallSite, Caller, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord,
+    WatchRecord,
 };
 use crate::analyzer::{Analyzer, Explained};
 use crate::record::rank::RankRecord;
@@ -287,6 +288,10 @@ fn threads(profile: &Profile, account: &Account, clock: &WallClock) -> Vec<Threa
 
 /// Who asked, most time first.
 fn call_sites(account: &Account, clock: &WallClock, basis: &Basis) -> Vec<CallSite> {
+    let caller = |c: &iowhy_diagnose::account::Caller| Caller {
+        function: c.function.clone(),
+        object: c.object.clone().filter(|object| !object.is_empty()),
+    };
     let record = |site: &Site| {
         let sum = Measured::of(site.entries.iter());
         let (share, share_low, share_high) = basis.share(&sum);
@@ -294,6 +299,8 @@ fn call_sites(account: &Account, clock: &WallClock, basis: &Basis) -> Vec<CallSi
             thread: site.thread.clone(),
             function: site.function.clone(),
             object: Some(site.object.clone()).filter(|object| !object.is_empty()),
+            callers: site.callers.iter().map(caller).collect(),
+            callers_share: site.callers_share,
             operation: site.operation.id().to_owned(),
             time_s: site.sum.time_ns / SECOND,
             wall_s: site.entries.iter().map(|e| clock.wall_ns(e)).sum::<f64>() / SECOND,

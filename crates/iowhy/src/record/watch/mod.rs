@@ -376,6 +376,15 @@ pub struct ThreadRecord {
     pub layers: Vec<LayerShare>,
 }
 
+/// A function that led to a call site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Caller {
+    /// Its name.
+    pub function: String,
+    /// The file it is in.
+    pub object: Option<String>,
+}
+
 /// A function of the program that asked the kernel for something, or computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallSite {
@@ -385,6 +394,11 @@ pub struct CallSite {
     pub function: String,
     /// The file it is in.
     pub object: Option<String>,
+    /// The functions that led there, innermost first, as far as one way there is that of more than half of its time. A function that calls
+    /// itself is there once; functions of the system's and of standard libraries, and those without a name, are left out.
+    pub callers: Vec<Caller>,
+    /// The part of its time that came by all of them.
+    pub callers_share: f64,
     /// What it asked for.
     pub operation: String,
     /// Thread time.

@@ -105,7 +105,7 @@ impl Builder {
 pub(crate) fn sync_loop() -> (Profile, Explained) {
     let mut b = Builder::new(1610.0);
     let t = b.thread("writer");
-    let sync = ["fdatasync", "commit", "main"];
+    let sync = ["fdatasync", "commit", "save_order", "main"];
     let kernel = |inner: &'static str| ["schedule", inner, "__x64_sys_fdatasync"];
     b.time(t, State::Blocked, &kernel("folio_wait_writeback"), &sync, (505.0, 3804));
     b.time(t, State::Blocked, &kernel("blkdev_issue_flush"), &sync, (470.0, 3803));

@@ -7,7 +7,7 @@ use iowhy_view::document::{Cell, Cut, Detail, Part, Shape, Table};
 use iowhy_view::terminal::wrap::cut;
 
 use super::{on_wall, percent_of, seconds, share, visible};
-use crate::record::watch::{CallSite, LayerShare, OperationRecord, WatchRecord};
+use crate::record::watch::{CallSite, Caller, LayerShare, OperationRecord, WatchRecord};
 use crate::screen::figures::{OnTheClock, WallShare, arm, count};
 
 /// Operations that are shown.
@@ -100,6 +100,9 @@ pub(super) fn syncs(record: &WatchRecord) -> Vec<Part> {
     vec![Part::Text(format!("Time of a sync: {}", parts.join(", ")))]
 }
 
+/// Most characters of a function's name in a path.
+const MAX_FUNCTION: usize = 40;
+
 /// Functions of the program by the wall time of their calls, where they account for a good part of it.
 pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     // A function without a name tells nothing.
@@ -113,9 +116,10 @@ pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         return Vec::new();
     }
     let threads = shown.iter().any(|s| s.thread != shown[0].thread);
+    let paths = paths(&shown, if detail.is_page() { MAX_CALL_SITES } else { 1 });
     let mut table = Table::new(["caller", "thread", "operation", "#time", "#share"]);
     for s in shown {
-        let object = s.object.as_deref().map(|o| o.rsplit('/').next().unwrap_or(o)).unwrap_or_default();
+        let object = s.object.as_deref().map(file_name).unwrap_or_default();
         let name = if object.is_empty() { s.function.clone() } else { format!("{} ({object})", s.function) };
         let thread = if threads { cut(&s.thread, 16) } else { String::new() };
         table.row([name, thread, s.operation.clone(), seconds(s.wall_s), on_wall(record, s)]);
@@ -124,7 +128,56 @@ pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     let hint = record.names_of_scripts.as_ref();
     let hint =
         hint.map(|how| Part::Text(format!("to name the functions of the script, start it with {how}")));
-    table.without_empty_columns().part().into_iter().chain(hint).collect()
+    table.without_empty_columns().part().into_iter().chain(paths).chain(hint).collect()
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// How the program comes to the first of these callers, a line for each function. That one is called by `main` alone tells nothing.
+fn paths(sites: &[&CallSite], most: usize) -> Vec<Part> {
+    let mut told: Vec<&str> = Vec::new();
+    let mut lines = Vec::new();
+    for site in sites.iter().filter(|site| site.callers.len() > 1) {
+        if lines.len() >= most {
+            break;
+        }
+        if told.contains(&site.function.as_str()) {
+            continue;
+        }
+        told.push(&site.function);
+        let part = percent_of(site.callers_share);
+        let part = if part == percent_of(1.0) { String::new() } else { format!(", {part} of its time") };
+        lines.push(Part::Text(format!("{} is called by {}{part}", site.function, path(site))));
+    }
+    lines
+}
+
+/// The callers of a site, with the file of each that is in another one than the function before. Of many that follow each other in one file
+/// the first, which are next to the call, and the last, by which the file is entered.
+fn path(site: &CallSite) -> String {
+    const FIRST: usize = 3;
+    let mut before = site.object.as_deref();
+    let mut words: Vec<String> = Vec::new();
+    for of_file in site.callers.chunk_by(|a, b| a.object == b.object) {
+        let from = words.len();
+        let function = |caller: &Caller| cut(&caller.function, MAX_FUNCTION);
+        match of_file {
+            [first @ .., last] if first.len() > FIRST => {
+                words.extend(first[..FIRST].iter().map(function));
+                words.push("...".to_owned());
+                words.push(function(last));
+            }
+            few => words.extend(few.iter().map(function)),
+        }
+        let object = of_file[0].object.as_deref();
+        if object != before {
+            words[from].push_str(&format!(" ({})", object.map_or("no file", file_name)));
+        }
+        before = object;
+    }
+    words.join(" < ")
 }
 
 /// An operation's identifier, which is its word in every output. Time without a CPU that no system call is known for began when the thread was put off it.
@@ -139,4 +192,41 @@ fn label(operation: &OperationRecord) -> &str {
         return "user, queued";
     }
     &operation.id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_each_file_where_it_is_entered() {
+        let caller = |of: &str| {
+            let (object, function) = of.split_once(':').unwrap_or(("", of));
+            Caller {
+                function: function.to_owned(),
+                object: Some(object.to_owned()).filter(|o| !o.is_empty()),
+            }
+        };
+        let told = |callers: &[&str]| {
+            path(&CallSite {
+                thread: String::new(),
+                function: "sync".to_owned(),
+                object: Some("/lib/db.so".to_owned()),
+                callers: callers.iter().map(|of| caller(of)).collect(),
+                callers_share: 1.0,
+                operation: "sync".to_owned(),
+                time_s: 1.0,
+                wall_s: 1.0,
+                share: 1.0,
+                share_low: 1.0,
+                share_high: 1.0,
+                events: 1,
+            })
+        };
+        let library = ["/lib/db.so:a", "/lib/db.so:b", "/lib/db.so:c", "/lib/db.so:d"];
+        assert_eq!(told(&library), "a < b < c < d");
+        let entered = [&library[..], &["/lib/db.so:api", "/usr/bin/app:save", "/usr/bin/app:main"]].concat();
+        assert_eq!(told(&entered), "a < b < c < ... < api < save (app) < main");
+        assert_eq!(told(&["made", "/lib/db.so:a"]), "made (no file) < a (db.so)");
+    }
 }
