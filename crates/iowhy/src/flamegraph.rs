@@ -76,7 +76,9 @@ mod tests {
         let (profile, _) = synthetic::sync_loop();
         let text = lines(&profile, &|_| Some(Wait::DataWriteback));
         assert!(
-            text.contains("writer;main;save_order;commit;fdatasync;__x64_sys_fdatasync_[k];folio_wait_writeback_[k];"),
+            text.contains(
+                "writer;main;save_order;commit;fdatasync;__x64_sys_fdatasync_[k];folio_wait_writeback_[k];"
+            ),
             "{text}"
         );
         assert!(text.lines().any(|l| l.contains("waiting: dirty data being written back ")), "{text}");
