@@ -102,6 +102,7 @@ pub fn account(profile: &Profile, classifier: &Classifier) -> Account {
         unseen_share: share(unseen_ns),
         seen_share: share(seen_ns).min(1.0),
         locks_beside_requests_ns,
+        most_unnamed: sites.most_unnamed(),
         sites: sites.sorted(),
         script_sites: script_sites.sorted(),
     }

@@ -93,6 +93,8 @@ pub struct Account {
     pub sites: Vec<Site>,
     /// The same where a script's own function stands for what interprets it; empty where no stack leads to one that has a name.
     pub script_sites: Vec<Site>,
+    /// The file of the program whose functions without names, next to the calls, have most thread time, with that time in nanoseconds.
+    pub most_unnamed: Option<(String, f64)>,
 }
 
 impl Sum {

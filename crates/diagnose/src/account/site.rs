@@ -68,7 +68,17 @@ const START_IN_GO: &str = "runtime.goexit";
 /// Whether a user function is the program's own, and can be named: not of the C library, the loader, the vDSO, or
 /// memory without a file.
 fn is_own(symbol: &Symbol) -> bool {
-    let Some(object) = symbol.object.as_deref() else { return false };
+    symbol.object.as_deref().is_some_and(is_of_program)
+}
+
+/// The file of a function without a name, if it is the program's own: such a function is called `[file]`.
+fn unnamed_file(symbol: &Symbol) -> Option<&str> {
+    let file = symbol.name.strip_prefix('[')?.strip_suffix(']')?;
+    let not_a_file = ["anonymous", "heap", "stack", "vdso", "vsyscall", "kernel"];
+    (symbol.object.is_none() && is_of_program(file) && !not_a_file.contains(&file)).then_some(file)
+}
+
+fn is_of_program(object: &str) -> bool {
     // Anonymous memory is called `//anon`, `[heap]`, `[stack]`, `[vdso]`, `anon_inode:...`.
     if object.is_empty()
         || object.starts_with(['[', ' '])
@@ -144,6 +154,8 @@ pub(super) struct Sites<'a> {
     of_scripts: bool,
     /// By symbol.
     what: Vec<What>,
+    /// Time by files of the program whose function, next to the call, has no name.
+    unnamed: HashMap<&'a str, f64>,
     sums: HashMap<(&'a str, SymbolId, Operation), AtSite>,
 }
 
@@ -158,11 +170,14 @@ struct AtSite {
 impl<'a> Sites<'a> {
     pub(super) fn new(profile: &'a Profile, of_scripts: bool) -> Sites<'a> {
         let what = profile.symbols.iter().map(what).collect();
-        Sites { profile, of_scripts, what, sums: HashMap::new() }
+        Sites { profile, of_scripts, what, unnamed: HashMap::new(), sums: HashMap::new() }
     }
 
     /// Adds a stack, if it leads to a function of the program.
     pub(super) fn add(&mut self, stack: &'a StackTime, class: Class) {
+        if let Some(file) = self.unnamed(stack) {
+            *self.unnamed.entry(file).or_default() += stack.time_ns;
+        }
         let own = self.own_functions(stack);
         let Some((site, callers)) = own.split_first() else { return };
         let path: Vec<SymbolId> = callers.iter().filter(|id| self.what(**id).named).copied().collect();
@@ -172,6 +187,23 @@ impl<'a> Sites<'a> {
         let sum = at.booked.entry((stack.thread, class, busy)).or_default();
         sum.add(stack.time_ns, stack.wall_ns, stack.events);
         *at.paths.entry(path).or_default() += stack.time_ns;
+    }
+
+    /// The file of the program's innermost function in a stack, where that has no name.
+    fn unnamed(&self, stack: &StackTime) -> Option<&'a str> {
+        for id in &stack.user {
+            let file = self.profile.symbols.get(*id as usize).and_then(unnamed_file);
+            if file.is_some() || self.what(*id).own {
+                return file;
+            }
+        }
+        None
+    }
+
+    /// The file of the program whose unnamed functions have most time, with that time.
+    pub(super) fn most_unnamed(&self) -> Option<(String, f64)> {
+        let most = self.unnamed.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
+        most.map(|(file, time)| ((*file).to_owned(), *time))
     }
 
     fn what(&self, id: SymbolId) -> What {

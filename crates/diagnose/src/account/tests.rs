@@ -437,3 +437,24 @@ fn the_callers_of_a_site_are_the_way_that_most_of_its_time_came() {
     ];
     assert_eq!(site(deep), ("eval call main".to_owned(), 100.0));
 }
+
+#[test]
+fn the_file_of_functions_without_a_name_is_told() {
+    let read = vec!["filemap_read", "vfs_read", "__x64_sys_read"];
+    let running = |user: Vec<&'static str>, time| (0, State::Running, read.clone(), user, true, time, 1.0);
+    let mut p = profile(
+        &[
+            running(vec!["[libc.so.6]", "[git]", "main"], 60),
+            running(vec!["[tool]", "load", "main"], 50),
+            running(vec!["load", "[git]"], 900),
+            running(vec!["[anonymous]", "main"], 900),
+            running(vec!["[libc.so.6]"], 900),
+        ],
+        7,
+    );
+    // A function without a name belongs to no object.
+    p.symbols.iter_mut().filter(|s| s.name.starts_with('[')).for_each(|s| s.object = None);
+    assert_eq!(account(&p, &Classifier::new()).most_unnamed, Some(("git".to_owned(), 60.0)));
+    p.symbols.iter_mut().filter(|s| s.name.starts_with('[')).for_each(|s| s.name = "[libc.so.6]".to_owned());
+    assert_eq!(account(&p, &Classifier::new()).most_unnamed, None);
+}

@@ -1,4 +1,4 @@
-//! Functions of an ELF file by file offset: `.symtab`, or `.dynsym` where that was stripped. And other sections.
+//! Functions of an ELF file by file offset: `.symtab`, that of its separate file of names where it was stripped, or `.dynsym`. And other sections.
 //!
 //! Formats: ELF-32 and ELF-64, either byte order (System V ABI, chapter 4 and 5). Only addresses are kept in memory;
 //! a name is read from the file when it is asked for. Every number in the file is distrusted: a broken file gives fewer
@@ -52,6 +52,28 @@ pub(super) fn parts<const N: usize>(file: &File, wanted: [&str; N], most: u64) -
         (whole && !bytes.is_empty()).then_some(Placed { address: section.address, bytes })
     };
     Some(Parts { loads, sections: wanted.map(read) })
+}
+
+/// What the linker calls one build of a file.
+pub(crate) type BuildId = Vec<u8>;
+
+/// Longest name of a build, in bytes: SHA-1 has 20.
+const LONGEST_BUILD_ID: usize = 64;
+
+/// The name of the build, if the file tells one (`.note.gnu.build-id`: lengths of name and content, type, "GNU", content).
+fn build_id(file: &File) -> Option<BuildId> {
+    let [note] = parts(file, [".note.gnu.build-id"], 1024)?.sections;
+    let note = note?.bytes;
+    let number = |at: usize| Some(u32::from_le_bytes(note.get(at..at + 4)?.try_into().ok()?) as usize);
+    let (name, length) = (number(0)?, number(4)?);
+    let whole = name == 4 && note.get(12..16)? == b"GNU\0" && (2..=LONGEST_BUILD_ID).contains(&length);
+    Some(note.get(16..16 + length)?.to_vec()).filter(|_| whole)
+}
+
+fn has_section(file: &File, kind: u32) -> bool {
+    let head = head(file);
+    let all = shape(&head).and_then(|shape| sections(file, &head, shape));
+    all.is_some_and(|all| all.iter().any(|s| s.kind == kind && s.length > 0))
 }
 
 /// The functions of one file.
@@ -116,16 +138,39 @@ fn read_some(file: &File, buffer: &mut [u8], offset: u64) -> usize {
 
 impl Functions {
     /// Reads the tables of a file; at most `most` functions. `None`: it is not ELF, or has no functions, or too many.
-    pub(crate) fn read(file: File, most: usize) -> Option<Functions> {
-        let head = head(&file);
-        let shape = shape(&head)?;
-        let loads = loads(&file, &head, shape)?;
-        let sections = sections(&file, &head, shape)?;
-        let pick = |kind| sections.iter().find(|s| s.kind == kind && s.length > 0);
-        let table = pick(SECTION_SYMTAB).or_else(|| pick(SECTION_DYNSYM))?;
-        let strings = sections.get(table.link as usize)?;
-        let entries = entries(&file, shape, table, most)?;
-        Some(Functions { file, entries, loads, strings: (strings.offset, strings.length) })
+    ///
+    /// `separate`: opens the file of names that belongs to a build. It is believed if it names the same build.
+    pub(crate) fn read(
+        file: File,
+        most: usize,
+        separate: impl FnOnce(&BuildId) -> Option<File>,
+    ) -> Option<Functions> {
+        let loads = {
+            let head = head(&file);
+            loads(&file, &head, shape(&head)?)?
+        };
+        // A file of names has the same addresses, and no places in the file that was mapped.
+        let with = |file: File, kinds: &[u32]| {
+            let head = head(&file);
+            let shape = shape(&head)?;
+            let sections = sections(&file, &head, shape)?;
+            let pick = |kind: &u32| sections.iter().find(|s| s.kind == *kind && s.length > 0);
+            let table = kinds.iter().find_map(pick)?;
+            let strings = sections.get(table.link as usize)?;
+            let entries = entries(&file, shape, table, most)?;
+            Some((file, entries, (strings.offset, strings.length)))
+        };
+        let of_build =
+            |file: File, build: &BuildId| (build_id(&file).as_ref() == Some(build)).then_some(file);
+        let stripped = !has_section(&file, SECTION_SYMTAB);
+        let build = Some(&file).filter(|_| stripped).and_then(build_id);
+        let names = build.and_then(|build| of_build(separate(&build)?, &build));
+        let found = names.and_then(|names| with(names, &[SECTION_SYMTAB]));
+        let (file, entries, strings) = match found {
+            Some(found) => found,
+            None => with(file, &[SECTION_SYMTAB, SECTION_DYNSYM])?,
+        };
+        Some(Functions { file, entries, loads, strings })
     }
 
     /// How many functions it holds.

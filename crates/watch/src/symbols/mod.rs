@@ -23,7 +23,7 @@ use iowhy_core::profile::{Symbol, SymbolId};
 use iowhy_linux::names::Regular;
 use rustix::fs::OFlags;
 
-use elf::Functions;
+use elf::{BuildId, Functions};
 use frame_tables::FrameTables;
 use run_time::RunTime;
 use spaces::{Mapping, Spaces};
@@ -40,6 +40,9 @@ const MAX_OBJECTS: usize = 4096;
 const MAX_TABLES: usize = 128;
 /// Most functions of all files together: 16 bytes each.
 const MAX_FUNCTIONS: usize = 1_500_000;
+
+/// Where distributions put names of functions that were stripped (Debian: packages `...-dbgsym`; Fedora: `...-debuginfo`).
+const NAMES_OF_BUILDS: &str = "/usr/lib/debug/.build-id";
 
 /// Memory without a file.
 const ANONYMOUS: &str = "[anonymous]";
@@ -361,11 +364,22 @@ impl Symbols {
         if room == 0 || self.by_inode.len() >= MAX_TABLES {
             return None;
         }
-        let functions = Functions::read(file, room).map(Rc::new);
+        let functions = Functions::read(file, room, |build| file_of_names(Path::new(NAMES_OF_BUILDS), build));
+        let functions = functions.map(Rc::new);
         self.functions += functions.as_ref().map_or(0, |f| f.len());
         self.by_inode.insert(inode, functions.clone());
         functions
     }
+}
+
+/// Opens the file of names of a build, `FOLDER/NA/ME.debug`: the one that the machine's packages installed, not one of the process. Only
+/// root's is believed.
+fn file_of_names(folder: &Path, build: &BuildId) -> Option<File> {
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (first, rest) = build.split_first()?;
+    let path = folder.join(hexadecimal(&[*first])).join(hexadecimal(rest) + ".debug");
+    let found = Regular::find(&path, OFlags::empty()).ok()?;
+    (found.owner() == 0).then(|| found.open_quietly().ok()).flatten()
 }
 
 /// Opens a file as the process sees it (it may live in a container), else as we see it.

@@ -75,8 +75,9 @@ fn whole_object() -> Option<Vec<u8>> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let paths: std::collections::BTreeSet<&str> =
         maps.lines().filter_map(|l| l.find('/').map(|at| &l[at..])).collect();
-    let named =
-        |path: &&str| Functions::read(File::open(path).ok()?, 100_000).filter(|f| f.len() > 0).map(|_| ());
+    let named = |path: &&str| {
+        Functions::read(File::open(path).ok()?, 100_000, |_| None).filter(|f| f.len() > 0).map(|_| ())
+    };
     let path = paths.into_iter().filter(|path| path.contains(".so")).find(|path| named(path).is_some())?;
     std::fs::read(path).ok()
 }
@@ -103,7 +104,9 @@ fn a_broken_object_gives_few_names_and_does_no_harm() {
         bytes[..4].copy_from_slice(b"\x7fELF");
         let path = dir.path().join("object");
         std::fs::write(&path, &bytes).unwrap();
-        if let Some(f) = Functions::read(File::open(&path).unwrap(), 100_000) {
+        // What it says of its build is believed of no other file, and its own names are those of a broken file.
+        let separate = |_: &BuildId| File::open(&path).ok();
+        if let Some(f) = Functions::read(File::open(&path).unwrap(), 100_000, separate) {
             read += 1;
             assert!(f.len() <= 100_000);
             for offset in [0, 4096, u64::MAX] {
@@ -123,4 +126,56 @@ fn a_kernel_function_keeps_its_module() {
     // What /proc/PID/stack names is the same function.
     assert_eq!((s.named("vfs_read"), s.named("ll_file_read [lustre]")), (built_in, module));
     assert_ne!(s.named("ll_file_read"), module);
+}
+
+/// Runs a tool that came with the linker.
+fn run(program: &str, arguments: &[&str]) {
+    let ran = std::process::Command::new(program).args(arguments).output().unwrap();
+    assert!(ran.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn a_stripped_file_has_the_names_that_its_packages_left_beside_it() {
+    const MOST: usize = 100_000;
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let [source, program, names, stripped] = ["program.c", "program", "names", "stripped"].map(at);
+    // Two builds of one shape: what the names of one say of the other would be wrong.
+    let build = |function: &str| {
+        let text = format!(
+            "static __attribute__((noinline)) int {function}(int n) {{ return n * 3; }}\n\
+             int main(int argc, char **argv) {{ return {function}(argc); }}\n"
+        );
+        std::fs::write(&source, text).unwrap();
+        run("cc", &["-O1", "-fno-inline", "-Wl,--build-id", "-o", &program, &source]);
+    };
+    let open = |path: &str| File::open(path).unwrap();
+    build("another_hidden_function");
+    run("objcopy", &["--only-keep-debug", &program, &at("of another build")]);
+    build("hidden_function");
+    run("objcopy", &["--only-keep-debug", &program, &names]);
+    run("strip", &["-o", &stripped, &program]);
+
+    let whole = Functions::read(open(&program), MOST, |_| None).unwrap();
+    let length = std::fs::metadata(&program).unwrap().len();
+    let name = |functions: &Functions, offset| functions.find(offset).and_then(|i| functions.name(i));
+    let place =
+        (0..length).find(|offset| name(&whole, *offset).as_deref() == Some("hidden_function")).unwrap();
+    let with = |names: Option<&str>| {
+        let functions = Functions::read(open(&stripped), MOST, |_| names.map(open))?;
+        name(&functions, place)
+    };
+    assert_eq!(with(Some(&names)).as_deref(), Some("hidden_function"));
+    for others in [None, Some(&*at("of another build")), Some(&*source)] {
+        assert_ne!(with(others).as_deref(), Some("hidden_function"), "{others:?}");
+        assert_ne!(with(others).as_deref(), Some("another_hidden_function"), "{others:?}");
+    }
+    // Not asked for where the file has its own.
+    assert!(Functions::read(open(&program), MOST, |_| panic!("it has its own names")).is_some());
+    // By the name of the build, below a folder that is looked at: root's only.
+    std::fs::create_dir(at("ab")).unwrap();
+    std::fs::copy(&names, at("ab/cd01.debug")).unwrap();
+    let found = file_of_names(dir.path(), &vec![0xab, 0xcd, 0x01]);
+    assert_eq!(found.is_some(), rustix::process::geteuid().is_root());
+    assert!(file_of_names(dir.path(), &vec![0xab, 0xcd, 0x02]).is_none());
 }

@@ -96,6 +96,7 @@ pub fn record(
         devices: profile.devices.clone(),
         threads: threads(&profile, account, &clock),
         call_sites: call_sites(account, &clock, &basis),
+        stripped: stripped(account),
         names_of_scripts: advice::names_of_scripts(&profile, account).map(str::to_owned),
         phases,
         pauses,
@@ -284,6 +285,14 @@ fn threads(profile: &Profile, account: &Account, clock: &WallClock) -> Vec<Threa
         }
     };
     order.into_iter().map(thread).collect()
+}
+
+/// Names are missed where this part of the thread time is of functions without: [`WatchRecord::stripped`].
+const NAMES_MATTER: f64 = 0.1;
+
+fn stripped(account: &Account) -> Option<String> {
+    let (file, time_ns) = account.most_unnamed.as_ref()?;
+    (*time_ns >= NAMES_MATTER * account.thread_ns && *time_ns > 0.0).then(|| file.clone())
 }
 
 /// Who asked, most time first.

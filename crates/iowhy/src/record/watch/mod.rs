@@ -100,6 +100,10 @@ pub struct WatchRecord {
     /// run a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names_of_scripts: Option<String>,
+    /// The file of the program whose functions, next to its calls, have no names here although a tenth of the thread time or more is theirs:
+    /// its symbols were stripped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripped: Option<String>,
     /// Stretches in which the program read and wrote at other rates than before, in their order; absent where its rates never changed, or
     /// where its calls were not counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -113,7 +113,7 @@ pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     shown.sort_by(|a, b| b.wall_s.total_cmp(&a.wall_s));
     shown.truncate(detail.rows(MAX_CALL_SITES, MAX_ROWS));
     if !detail.is_page() && shown.iter().map(|s| part(s)).sum::<f64>() < CALLERS_MATTER {
-        return Vec::new();
+        return names(record).into_iter().collect();
     }
     let threads = shown.iter().any(|s| s.thread != shown[0].thread);
     let paths = paths(&shown, if detail.is_page() { MAX_CALL_SITES } else { 1 });
@@ -125,10 +125,24 @@ pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
         table.row([name, thread, s.operation.clone(), seconds(s.wall_s), on_wall(record, s)]);
     }
     table.cut = Some(Cut::End);
-    let hint = record.names_of_scripts.as_ref();
-    let hint =
-        hint.map(|how| Part::Text(format!("to name the functions of the script, start it with {how}")));
-    table.without_empty_columns().part().into_iter().chain(paths).chain(hint).collect()
+    table.without_empty_columns().part().into_iter().chain(paths).chain(names(record)).collect()
+}
+
+/// How functions without names get them.
+fn names(record: &WatchRecord) -> Option<Part> {
+    let of_script = record
+        .names_of_scripts
+        .as_ref()
+        .map(|how| format!("to name the functions of the script, start it with {how}"));
+    let of_file = || {
+        record.stripped.as_ref().map(|file| {
+            format!(
+                "functions of {file} without a name are left out: it was stripped; its debug symbols name them (Debian: a package \
+                 `...-dbgsym`, Fedora: `dnf debuginfo-install`)"
+            )
+        })
+    };
+    of_script.or_else(of_file).map(Part::Text)
 }
 
 fn file_name(path: &str) -> &str {
