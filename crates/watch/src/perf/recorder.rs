@@ -90,7 +90,7 @@ impl Recorder {
     /// Opens everything that `rights` allow for the subject: side records always, switches of tasks, leaving stacks and a
     /// slow clock of the task at tier 1, a clock of every CPU at tier 2.
     ///
-    /// The clock of a CPU begins with [`Recorder::clocks`] and tells of every task; events of our own process are dropped. A program that raises its privileges by exec (set-user-id), or may not be read, is lost:
+    /// The clock of a CPU tells of every task; events of our own process are dropped. A program that raises its privileges by exec (set-user-id), or may not be read, is lost:
     /// the kernel closes its events and records an exit.
     ///
     /// # Errors

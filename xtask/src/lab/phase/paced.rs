@@ -36,6 +36,10 @@ const SMALL_FILES: u64 = 30;
 /// More than this of unwritten data, and writers are paused; write-back begins at half of it.
 const MAX_DIRTY: u64 = 256 << 10;
 
+/// A process that uses the same disk is named where its requests delay the program by more than this part of its time. On 5.10 and 6.12 they
+/// took a fifth and more.
+const NEIGHBOUR_MATTERS: f64 = 0.1;
+
 /// Of what was put in, this share may appear elsewhere, or not at all.
 const TOLERANCE: f64 = 0.02;
 
@@ -334,7 +338,9 @@ fn one(checks: &mut Checks, workload: &Workload, run: Answer<'_>) {
     }
     let wall = run.number("/record/wall_s");
     if workload.waits_s.is_some() {
-        checks.near(&format!("{name}: wall time"), wall, workload.waits_s, TOLERANCE);
+        // What the observer takes of the program comes on top, and the record says how much that is.
+        let alone = wall.zip(run.number("/record/observer/in_program_s")).map(|(wall, taken)| wall - taken);
+        checks.near(&format!("{name}: wall time"), alone, workload.waits_s, TOLERANCE);
     }
     let found = workload.layers.iter().map(|id| layer(run, id)).sum::<Option<f64>>();
     let cpu = run.number("/record/cpu_s");
@@ -375,7 +381,11 @@ fn neighbour(checks: &mut Checks, workload: &Workload, run: Answer<'_>) {
     let told: Option<&Value> = findings.iter().find(|finding| finding["id"] == "noisy-neighbour");
     let text = told.map(Value::to_string).unwrap_or_default();
     let wanted = workload.causes.contains(&"noisy-neighbour");
-    let right =
-        if wanted { text.contains("(process ") && text.contains("disk-load") } else { told.is_none() };
+    let delayed = layer(run, "block").zip(run.number("/record/wall_s")).map(|(s, wall)| s / wall);
+    let right = match told {
+        Some(_) => wanted && text.contains("(process ") && text.contains("disk-load"),
+        // Which process gets the disk next is the kernel's choice: on 6.1 the other one got a tenth of the requests, and sometimes less.
+        None => !wanted || delayed.is_some_and(|part| part < NEIGHBOUR_MATTERS),
+    };
     checks.holds(&format!("{}: the other process", workload.name), right, text);
 }
