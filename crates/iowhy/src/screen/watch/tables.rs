@@ -113,7 +113,7 @@ pub(super) fn call_sites(record: &WatchRecord, detail: Detail) -> Vec<Part> {
     shown.sort_by(|a, b| b.wall_s.total_cmp(&a.wall_s));
     shown.truncate(detail.rows(MAX_CALL_SITES, MAX_ROWS));
     if !detail.is_page() && shown.iter().map(|s| part(s)).sum::<f64>() < CALLERS_MATTER {
-        return names(record).into_iter().collect();
+        return Vec::new();
     }
     let threads = shown.iter().any(|s| s.thread != shown[0].thread);
     let paths = paths(&shown, if detail.is_page() { MAX_CALL_SITES } else { 1 });
