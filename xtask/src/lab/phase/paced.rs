@@ -36,8 +36,8 @@ const SMALL_FILES: u64 = 30;
 /// More than this of unwritten data, and writers are paused; write-back begins at half of it.
 const MAX_DIRTY: u64 = 256 << 10;
 
-/// A process that uses the same disk is named where its requests delay the program by more than this part of its time. On 5.10 and 6.12 they
-/// took a fifth and more.
+/// A process that uses the same disk is named where its requests delay the program by more than this part of its time. Chosen: on 5.10 they
+/// took 51 % of it, on 6.12 21 %.
 const NEIGHBOUR_MATTERS: f64 = 0.1;
 
 /// Of what was put in, this share may appear elsewhere, or not at all.
@@ -384,7 +384,7 @@ fn neighbour(checks: &mut Checks, workload: &Workload, run: Answer<'_>) {
     let delayed = layer(run, "block").zip(run.number("/record/wall_s")).map(|(s, wall)| s / wall);
     let right = match told {
         Some(_) => wanted && text.contains("(process ") && text.contains("disk-load"),
-        // Which process gets the disk next is the kernel's choice: on 6.1 the other one got a tenth of the requests, and sometimes less.
+        // Which process gets the disk next is the kernel's choice: on 6.1 the other one got 18 of 218 requests, 4.7 % of the time.
         None => !wanted || delayed.is_some_and(|part| part < NEIGHBOUR_MATTERS),
     };
     checks.holds(&format!("{}: the other process", workload.name), right, text);

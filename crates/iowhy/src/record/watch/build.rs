@@ -96,7 +96,7 @@ pub fn record(
         devices: profile.devices.clone(),
         threads: threads(&profile, account, &clock),
         call_sites: call_sites(account, &clock, &basis),
-        stripped: stripped(account),
+        file_without_names: file_without_names(account),
         names_of_scripts: advice::names_of_scripts(&profile, account).map(str::to_owned),
         phases,
         pauses,
@@ -287,10 +287,10 @@ fn threads(profile: &Profile, account: &Account, clock: &WallClock) -> Vec<Threa
     order.into_iter().map(thread).collect()
 }
 
-/// Names are missed where this part of the thread time is of functions without: [`WatchRecord::stripped`].
+/// Names are missed where this part of the thread time is of functions without: [`WatchRecord::file_without_names`]. Chosen.
 const NAMES_MATTER: f64 = 0.1;
 
-fn stripped(account: &Account) -> Option<String> {
+fn file_without_names(account: &Account) -> Option<String> {
     let (file, time_ns) = account.most_unnamed.as_ref()?;
     (*time_ns >= NAMES_MATTER * account.thread_ns && *time_ns > 0.0).then(|| file.clone())
 }

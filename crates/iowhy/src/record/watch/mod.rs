@@ -100,10 +100,10 @@ pub struct WatchRecord {
     /// run a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names_of_scripts: Option<String>,
-    /// The file of the program whose functions, next to its calls, have no names here although a tenth of the thread time or more is theirs:
-    /// its symbols were stripped.
+    /// The file of the program whose functions, next to its calls, have no names here although a tenth of the thread time or more is theirs.
+    /// Most files of distributions are stripped; a file may also be gone, or not be readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stripped: Option<String>,
+    pub file_without_names: Option<String>,
     /// Stretches in which the program read and wrote at other rates than before, in their order; absent where its rates never changed, or
     /// where its calls were not counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -394,14 +394,14 @@ pub struct Caller {
 pub struct CallSite {
     /// Name of the thread.
     pub thread: String,
-    /// The innermost function outside of the system's libraries.
+    /// The innermost function with a name outside of the system's libraries.
     pub function: String,
     /// The file it is in.
     pub object: Option<String>,
     /// The functions that led there, innermost first, as far as one way there is that of more than half of its time. A function that calls
     /// itself is there once; functions of the system's and of standard libraries, and those without a name, are left out.
     pub callers: Vec<Caller>,
-    /// The part of its time that came by all of them.
+    /// The part of its time that came by all of them, in the stacks that were seen; no interval is known.
     pub callers_share: f64,
     /// What it asked for.
     pub operation: String,

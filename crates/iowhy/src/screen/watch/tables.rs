@@ -135,10 +135,10 @@ fn names(record: &WatchRecord) -> Option<Part> {
         .as_ref()
         .map(|how| format!("to name the functions of the script, start it with {how}"));
     let of_file = || {
-        record.stripped.as_ref().map(|file| {
+        record.file_without_names.as_ref().map(|file| {
             format!(
-                "functions of {file} without a name are left out: it was stripped; its debug symbols name them (Debian: a package \
-                 `...-dbgsym`, Fedora: `dnf debuginfo-install`)"
+                "functions of {file} have no names here; its debug symbols name them (Debian: a package `...-dbgsym`, Fedora: \
+                 `dnf debuginfo-install`)"
             )
         })
     };
@@ -149,7 +149,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// How the program comes to the first of these callers, a line for each function. That one is called by `main` alone tells nothing.
+/// How the program comes to the first of these callers, a line for each function. That one is reached through `main` alone tells nothing.
 fn paths(sites: &[&CallSite], most: usize) -> Vec<Part> {
     let mut told: Vec<&str> = Vec::new();
     let mut lines = Vec::new();
@@ -161,9 +161,8 @@ fn paths(sites: &[&CallSite], most: usize) -> Vec<Part> {
             continue;
         }
         told.push(&site.function);
-        let part = percent_of(site.callers_share);
-        let part = if part == percent_of(1.0) { String::new() } else { format!(", {part} of its time") };
-        lines.push(Part::Text(format!("{} is called by {}{part}", site.function, path(site))));
+        let how = if percent_of(site.callers_share) == percent_of(1.0) { "" } else { "mostly " };
+        lines.push(Part::Text(format!("{} is reached {how}through {}", site.function, path(site))));
     }
     lines
 }
