@@ -25,6 +25,7 @@ struct Description {
     why_slow: String,
     /// The repair in the author's words.
     repair: String,
+    #[serde(default)]
     innocent: bool,
     state: State,
     inputs: Vec<String>,
@@ -121,11 +122,11 @@ fn case(folder: &Path) -> Result<&'static Case, Problem> {
     let accept = if told.innocent { Case::INNOCENT } else { ids(&told.accept)? };
     let setup = [&told.compile, &told.prepare].into_iter().filter(|words| !words.is_empty());
     let inputs = told.inputs.iter().filter_map(|name| match told.state {
-        State::Cold => Some(Before::Cold(kept_text(name))),
-        State::Warm => Some(Before::Warm(kept_text(name))),
+        State::Cold => Some(Before::Cold(below(name))),
+        State::Warm => Some(Before::Warm(below(name))),
         State::None => None,
     });
-    let outputs = told.outputs.iter().map(|name| Before::Remove(kept_text(name)));
+    let outputs = told.outputs.iter().map(|name| Before::Remove(below(name)));
     let case = Case {
         name: kept_text(&folder.file_name().unwrap_or_default().to_string_lossy()),
         what: kept_text(&format!("{} Slow: {} Repaired: {}", told.what, told.why_slow, told.repair)),
@@ -149,6 +150,11 @@ fn id(name: &str) -> Option<FindingId> {
 
 fn kept<T>(items: Vec<T>) -> &'static [T] {
     items.leak()
+}
+
+/// A name below the folder where everything is made, which authors write with or without that folder.
+fn below(name: &str) -> &'static str {
+    kept_text(name.strip_prefix("{dir}/").unwrap_or(name))
 }
 
 fn kept_text(text: &str) -> &'static str {
@@ -179,10 +185,9 @@ mod tests {
             what = "w"
             why_slow = "s"
             repair = "r"
-            innocent = false
             state = "cold"
             inputs = ["in"]
-            outputs = ["out"]
+            outputs = ["{dir}/out"]
             prepare = ["python3", "{here}/prepare.py", "{dir}"]
             compile = []
             slow = ["{dir}/x", "slow"]
@@ -201,7 +206,7 @@ mod tests {
         assert!(matches!(good.before, [Before::Remove("out"), Before::Cold("in")]), "{:?}", good.before);
         for (wrong, why) in [
             (text.replace("sync-per-write", "no-such"), "no finding `no-such`"),
-            (text.replace("innocent = false", "innocent = true"), "neither"),
+            (text.replace("state = \"cold\"", "innocent = true\nstate = \"cold\""), "neither"),
             (text.replace("what = \"w\"", ""), "what"),
         ] {
             let problem = read(&wrong).unwrap_err().to_string();

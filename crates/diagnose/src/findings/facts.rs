@@ -18,19 +18,10 @@ pub(super) const PAGE_BYTES: f64 = 4096.0;
 /// System calls that open a file by its name.
 pub(super) const OPEN_CALLS: [&str; 4] = ["open", "openat", "openat2", "creat"];
 /// Those that look at a name or what is behind it, or list names.
-const LOOK_CALLS: [&str; 11] = [
-    "stat",
-    "lstat",
-    "newfstatat",
-    "statx",
-    "access",
-    "faccessat",
-    "faccessat2",
-    "readlink",
-    "readlinkat",
-    "getdents",
-    "getdents64",
-];
+const LOOK_CALLS: [&str; 11] = both(&EXAMINE_CALLS, &["getdents", "getdents64"]);
+/// Those that look at a name or what is behind it.
+pub(super) const EXAMINE_CALLS: [&str; 9] =
+    ["stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink", "readlinkat"];
 /// Those that make, move or remove a name.
 pub(super) const NAME_CHANGES: [&str; 12] = [
     "unlink",
@@ -62,6 +53,13 @@ const fn both<const N: usize>(these: &[&'static str], those: &[&'static str]) ->
     }
     all
 }
+
+/// The system call that changes the place in a file.
+pub(super) const SEEK_CALL: &str = "lseek";
+/// System calls on descriptors that move no bytes: those of [`Operation::Descriptor`].
+pub const DESCRIPTOR_CALLS: [&str; 6] = [SEEK_CALL, "fcntl", "flock", "fadvise64", "readahead", "ioctl"];
+/// From this part of those calls on, their time is that of seeks.
+const NEARLY_ALL: f64 = 0.95;
 
 /// A mean number of requests in flight that counts as one at a time.
 pub(super) const ABOUT_ONE: f64 = 1.6;
@@ -270,13 +268,21 @@ impl Facts<'_> {
         Some(named.map(CallCount::succeeded).sum::<u64>() as f64)
     }
 
-    /// Mean time of a call that reads, writes or syncs, of all threads and with its queueing for a CPU; `None` where not every call was
-    /// counted, and for other operations.
+    /// Mean time of a call that reads, writes, syncs or seeks, of all threads and with its queueing for a CPU; `None` where not every call was
+    /// counted, and for other operations. Seeks have one where nearly all calls on descriptors are such.
     pub fn mean_call_ns(&self, operation: Operation) -> Option<f64> {
         let names: &[&str] = match operation {
             Operation::Read => Side::Read.call_names(),
             Operation::Write => Side::Write.call_names(),
             Operation::Sync => &SYNC_CALLS,
+            Operation::Descriptor => {
+                let [seeks, all] = [&[SEEK_CALL][..], &DESCRIPTOR_CALLS]
+                    .map(|names| self.counted_calls(names).unwrap_or(0.0));
+                if seeks < NEARLY_ALL * all {
+                    return None;
+                }
+                &DESCRIPTOR_CALLS
+            }
             _ => return None,
         };
         let calls = self.counted_calls(names).filter(|calls| *calls > 0.0)?;

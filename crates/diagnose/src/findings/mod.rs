@@ -60,7 +60,7 @@ use iowhy_core::finding::{Finding, FindingId, Prediction};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
-pub use self::facts::{Side, counted_with_their_file};
+pub use self::facts::{DESCRIPTOR_CALLS, Side, counted_with_their_file};
 pub use self::loops::{OwnCode, own_ns};
 pub use self::repairs::{
     Changed, Repairs, changed, choices, first_time, never_repaired, others, repaired, together,

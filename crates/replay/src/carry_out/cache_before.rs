@@ -3,7 +3,9 @@
 //! A cold replay drops pages that the user may want: what was cached before is read again at the end, and no more is dropped than
 //! the caller allows.
 
-use iowhy_core::replay::{Plan, Role, State};
+use std::collections::BTreeSet;
+
+use iowhy_core::replay::{Op, Plan, PlanFile, Role, State};
 use iowhy_core::units::Bytes;
 use iowhy_probe::residency;
 
@@ -11,6 +13,8 @@ use super::files::{self, ReplayFile};
 
 /// Pages are looked at and read again in pieces of this size.
 const PIECE_BYTES: u64 = 2 << 20;
+/// Of a warm file, those are looked at that calls come to: in pieces of twice the usual read-ahead.
+const CALLED_BYTES: u64 = 256 << 10;
 /// A file is cold if at most 1/N of its pages is cached.
 const COLD_PART: u64 = 20;
 /// Bytes of a warm file that may have to be fetched.
@@ -32,20 +36,30 @@ impl CacheBefore {
         let mut before = CacheBefore { files: Vec::new() };
         let mut dropped = 0;
         let page = rustix::param::page_size() as u64;
-        for planned in plan.files.iter().filter(|f| f.role == Role::User && f.size_bytes > 0 && !f.direct) {
+        let users = |f: &&PlanFile| f.role == Role::User && f.size_bytes > 0 && !f.direct;
+        for (at, planned) in (0..).zip(&plan.files).filter(|(_, f)| users(f)) {
             let file = files::open(planned, 0).map_err(|problem| problem.message)?;
-            let seen = residency::look(file.plain(), 0, planned.size_bytes)
-                .map_err(|why| format!("the page cache of `{}` is not visible: {why}", planned.path))?;
-            let missing = (seen.pages - seen.resident) * page;
+            let look = |from: u64, bytes: u64| {
+                residency::look(file.plain(), from, bytes)
+                    .map_err(|why| format!("the page cache of `{}` is not visible: {why}", planned.path))
+            };
+            let seen = look(0, planned.size_bytes)?;
             match planned.state {
-                State::Warm if missing > MAX_FETCHED_BYTES => {
-                    return Err(format!(
-                        "{} of `{}` are not in the page cache, and were there while the program ran",
-                        Bytes(missing),
-                        planned.path
-                    ));
+                State::Warm => {
+                    let mut missing = 0;
+                    for from in called(plan, at) {
+                        let bytes = CALLED_BYTES.min(planned.size_bytes.saturating_sub(from));
+                        let seen = look(from, bytes)?;
+                        missing += (seen.pages - seen.resident) * page;
+                    }
+                    if missing > MAX_FETCHED_BYTES {
+                        return Err(format!(
+                            "{} of `{}` are not in the page cache, and were there while the program ran",
+                            Bytes(missing),
+                            planned.path
+                        ));
+                    }
                 }
-                State::Warm => {}
                 State::Cold if seen.resident * COLD_PART <= seen.pages => {}
                 State::Cold => {
                     dropped += seen.resident * page;
@@ -68,6 +82,22 @@ impl CacheBefore {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|(_, pieces)| pieces.len() as u64 * PIECE_BYTES).sum()
     }
+}
+
+/// Where the pieces of a file begin that calls of a plan come to: all of them, where each run comes to other places.
+fn called(plan: &Plan, file: u32) -> BTreeSet<u64> {
+    let Some(planned) = plan.files.get(file as usize) else { return BTreeSet::new() };
+    let pieces = |from: u64, end: u64| {
+        let first = from / CALLED_BYTES;
+        (first..end.min(planned.size_bytes).div_ceil(CALLED_BYTES)).map(|piece| piece * CALLED_BYTES)
+    };
+    if planned.shift_bytes > 0 {
+        return pieces(0, planned.size_bytes).collect();
+    }
+    let actions = plan.actions().filter(|a| a.file == file && a.bytes > 0 && a.op != Op::SmallFile);
+    let places =
+        actions.flat_map(|a| (0..a.count).map(|call| (planned.place(a.at(call), a.bytes, 0), a.bytes)));
+    places.flat_map(|(from, bytes)| pieces(from, from.saturating_add(bytes))).collect()
 }
 
 /// Where pieces begin of which most is cached.
@@ -95,9 +125,32 @@ impl Drop for CacheBefore {
 mod tests {
     use std::os::fd::AsFd;
 
-    use iowhy_core::replay::PlanFile;
-
     use super::*;
+
+    #[test]
+    fn of_a_warm_file_only_what_calls_come_to_must_be_cached() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("library");
+        let bytes = MAX_FETCHED_BYTES + (8 << 20);
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(bytes).unwrap();
+        let missing = |read: u64, shift_bytes: u64| {
+            let planned = PlanFile {
+                size_bytes: bytes,
+                shift_bytes,
+                ..PlanFile::new(path.to_str().unwrap(), Role::User)
+            };
+            let read = iowhy_core::replay::Action::one(Op::Read { fresh: false }, 0, 4096, read, 0.0);
+            let plan = Plan { files: vec![planned], threads: vec![vec![read]], ..Plan::default() };
+            CacheBefore::look(&plan, 0).map(|_| ())
+        };
+        if residency::look(file.as_fd(), 0, bytes).is_err() {
+            // Not the owner, or a kernel that shows nothing.
+            return assert!(missing(4096, 0).is_err());
+        }
+        assert_eq!(missing(4096, 0), Ok(()));
+        assert!(missing(bytes, 0).is_err() && missing(4096, 4096).is_err());
+    }
 
     #[test]
     fn what_was_cached_is_cached_again_and_no_more_is_dropped_than_allowed() {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use iowhy_core::profile::{CompleteRecord, Step, StepKind, Stretch};
+use iowhy_diagnose::classify::Operation;
 use iowhy_diagnose::findings::Facts;
 
 /// Calls without a gap between them.
@@ -30,18 +31,31 @@ impl<'a> Source<'a> {
         Ok(Source { record: Some(record), part: Cow::Borrowed(part), from_start: record.from_ns == 0 })
     }
 
-    /// The window with most time in calls that move bytes or make them durable, up to a duration.
+    /// Of the windows with calls that move bytes or make them durable: of those that spend their time as the run does, by kinds of calls, the
+    /// one with most time in them, up to a duration.
     ///
     /// # Errors
     /// No call was recorded, as the end of a sentence.
     pub(crate) fn window(facts: &Facts<'a>, most_ns: f64) -> Result<Source<'a>, String> {
         let cut = facts.profile.pattern.stretches.iter().map(|stretch| beginning(stretch, most_ns));
-        let (index, part) = cut
+        let windows: Vec<(usize, Stretch, [f64; KINDS.len()])> = cut
             .enumerate()
-            .max_by_key(|(_, stretch)| {
-                stretch.steps.iter().filter(|s| matters(s)).map(|s| s.time_ns).sum::<u64>()
-            })
             .filter(|(_, stretch)| stretch.steps.iter().any(matters))
+            .map(|(index, stretch)| {
+                let times = KINDS.map(|(kinds, _)| {
+                    stretch.steps.iter().filter(|s| kinds.contains(&s.kind)).map(|s| s.time_ns as f64).sum()
+                });
+                (index, stretch, times)
+            })
+            .collect();
+        let run = KINDS
+            .map(|(_, operations)| facts.account.sum(|e| operations.contains(&e.class.operation)).time_ns);
+        let likeness = |times: &[f64]| alike(times, &run);
+        let most_alike = windows.iter().map(|(.., times)| likeness(times)).fold(0.0, f64::max);
+        let (index, part, _) = windows
+            .into_iter()
+            .filter(|(.., times)| likeness(times) >= ALIKE * most_alike)
+            .max_by(|a, b| a.2.iter().sum::<f64>().total_cmp(&b.2.iter().sum()))
             .ok_or_else(|| "no call on a file was recorded with its place".to_owned())?;
         Ok(Source { record: None, part: Cow::Owned(part), from_start: index == 0 })
     }
@@ -105,6 +119,25 @@ impl<'a> Source<'a> {
     }
 }
 
+/// Kinds of calls, and the operations of the account that they are.
+const KINDS: [(&[StepKind], &[Operation]); 5] = [
+    (&[StepKind::Read], &[Operation::Read]),
+    (&[StepKind::Write], &[Operation::Write]),
+    (&[StepKind::Sync], &[Operation::Sync]),
+    (&[StepKind::Map, StepKind::MmapAnon], &[Operation::Map, Operation::Fault]),
+    (&[StepKind::Seek], &[Operation::Descriptor]),
+];
+
+/// Windows that are so much like the run as the one that is most like it are as good.
+const ALIKE: f64 = 0.9;
+
+/// The cosine of the angle between two vectors of times, 0 to 1: 1 where both share their time out in the same way, or one has none.
+fn alike(a: &[f64], b: &[f64]) -> f64 {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let lengths = (dot(a, a) * dot(b, b)).sqrt();
+    if lengths > 0.0 { dot(a, b) / lengths } else { 1.0 }
+}
+
 /// Whether a step is what a plan is made for.
 fn matters(step: &Step) -> bool {
     matches!(
@@ -138,6 +171,7 @@ fn beginning(stretch: &Stretch, most_ns: f64) -> Stretch {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::layer::Layer;
     use iowhy_diagnose::findings::synthetic::Run;
 
     use super::*;
@@ -167,6 +201,11 @@ mod tests {
             assert_eq!(half, [1, 1], "175 of 350 ns");
             assert!(Source::record(f).unwrap_err().contains("no record of every call"));
         });
+        let seeks_cost = run.clone().busy(Operation::Descriptor, Layer::Call, 0.5);
+        let with_seeks = seeks_cost.with(|p| p.pattern.stretches[2].steps.push(step(StepKind::Seek, 9, 90)));
+        let kinds = |source: Source<'_>| source.part.steps.iter().map(|s| s.kind).collect::<Vec<_>>();
+        let taken = with_seeks.facts(|f| Source::window(f, 1e9).map(kinds));
+        assert_eq!(taken, Ok(vec![StepKind::Read, StepKind::Seek]));
         let nothing = Run::new(1.0).facts(|f| Source::window(f, 1e9).map(|_| ()));
         assert!(nothing.unwrap_err().contains("no call on a file"));
     }

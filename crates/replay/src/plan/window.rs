@@ -18,10 +18,11 @@ use crate::parts::Parts;
 const SPARSE: f64 = 0.1;
 
 /// Kinds of calls that are counted, each with the operation of its time.
-const KINDS: [(Op, Operation); 3] = [
+const KINDS: [(Op, Operation); 4] = [
     (Op::Read { fresh: false }, Operation::Read),
     (Op::Write, Operation::Write),
     (Op::Fsync { metadata: false }, Operation::Sync),
+    (Op::Seek, Operation::Descriptor),
 ];
 
 /// The baseline of a window, with times of the run, and as many passes as make a measurable time.

@@ -35,6 +35,10 @@ const SMALL_BYTES: f64 = 65_536.0;
 const MAX_FAILING: f64 = 0.5;
 /// Part of the wall time of names that are counted, from which on they are a cause whatever else goes on.
 const BESIDE_OTHERS: f64 = 0.15;
+/// Which names they are is not recorded.
+const LOOK_ONCE: &str = "Look at each name once: keep in memory what a listing or stat told of it, and learn of changes by inotify or because your \
+                         program makes them, instead of examining the files of a folder again for each step; count on instead of testing \
+                         which names are taken.";
 /// Part of the I/O time that names must take where nothing is known of the size of files.
 const MUCH: f64 = 0.4;
 
@@ -45,17 +49,31 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let cost_ns = cost.names.wall_ns + cost.bytes.wall_ns;
+    let share = say::percent(facts.wall_share(cost_ns));
+    let (sentence, advice) = match files.looks_at_names(facts) {
+        Some(looks) => (
+            format!(
+                "{} look-ups of names and {} opens take {share} of wall time: looking at names is the cost, not what is in the files",
+                say::count(looks),
+                say::count(files.opens.unwrap_or(0.0))
+            ),
+            LOOK_ONCE.to_owned(),
+        ),
+        None => (
+            format!(
+                "{} take {share} of wall time: the number of files is the cost, not their bytes",
+                subject(files.opens)
+            ),
+            advice(cost.waiting.wall_ns > cost.working.wall_ns),
+        ),
+    };
     Draft {
         id: FindingId::ManySmallFiles,
         cost_ns,
         removable: Some(removable(facts, &files)),
-        sentence: format!(
-            "{} take {} of wall time: the number of files is the cost, not their bytes",
-            subject(files.opens),
-            say::percent(facts.wall_share(cost_ns))
-        ),
+        sentence,
         evidence: evidence(facts, &files, &cost),
-        advice: advice(cost.waiting.wall_ns > cost.working.wall_ns),
+        advice,
     }
     .finding(facts)
 }
@@ -85,6 +103,12 @@ impl Files {
         let moved: f64 = Side::BOTH.iter().filter_map(|s| facts.bytes(*s)).sum();
         let bytes_each = opens.filter(|o| *o >= 1.0).map(|o| moved / o);
         Some(Files { opens, bytes_each, known })
+    }
+
+    /// Names that are examined, where it is so many that what is opened does not matter.
+    fn looks_at_names(&self, facts: &Facts<'_>) -> Option<f64> {
+        let looks = facts.counted_calls(&facts::EXAMINE_CALLS)?;
+        (looks >= repair::MANY_LOOKS * self.opens?.max(OPENS_OF_A_START)).then_some(looks)
     }
 
     fn are_small(&self) -> bool {

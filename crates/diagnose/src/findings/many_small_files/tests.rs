@@ -27,6 +27,25 @@ fn a_hundred_thousand_small_files_are_named_and_ten_large_ones_not() {
     assert!(found.advice.contains("d_ino"));
 }
 
+/// A folder whose files are all examined before each step.
+#[test]
+fn names_that_are_looked_at_far_more_often_than_opened_are_the_cost() {
+    let examined = |looks: u64, part: f64| {
+        Run::new(10.0)
+            .busy(Operation::Stat, Layer::Filesystem, part)
+            .busy(Operation::Open, Layer::Filesystem, 0.1)
+            .busy(Operation::User, Layer::Program, 0.9 - part)
+            .io((2000, 200_000), (0, 0))
+            .met(9)
+            .calls(&[("openat", 2000), ("close", 2000), ("newfstatat", looks)])
+    };
+    let found = slow_and_repaired(FindingId::ManySmallFiles, &examined(600_000, 0.6), &tree(10));
+    assert!(found.advice.contains("Look at each name once"), "{}", found.advice);
+    bound_leaves(&found, 1.0 - 0.7);
+    let few = examined(19_000, 0.6).facts(judge).unwrap();
+    assert!(few.sentence.starts_with("2,000 opens with") && few.advice.starts_with("Pack"), "{few:?}");
+}
+
 #[test]
 fn one_sample_in_an_open_is_no_habit() {
     let run = |samples| Run::new(0.1).met(9).busy_sampled(Operation::Open, Layer::Filesystem, 0.9, samples);

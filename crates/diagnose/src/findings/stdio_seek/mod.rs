@@ -1,6 +1,7 @@
 //! The rule `stdio-seek`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
+mod needless;
 mod repair;
 #[cfg(test)]
 mod repair_tests;
@@ -18,7 +19,7 @@ use crate::classify::Operation;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::StdioSeek,
-    claim: "each seek discards the I/O library's buffer",
+    claim: "each seek discards the I/O library's buffer, or is a call for nothing",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::of_calls(repair::repaired),
@@ -32,6 +33,10 @@ const REPEATED: f64 = 0.2;
 const APART: f64 = 4.0;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
+    buffers_discarded(facts).or_else(|| needless::judge(facts))
+}
+
+fn buffers_discarded(facts: &Facts<'_>) -> Option<Finding> {
     let (tally, part) = sought(facts);
     let after_seek = share_of(tally.after_seek).filter(|s| s.value >= MOSTLY)?;
     let mean = (tally.calls > 0).then(|| tally.bytes as f64 / tally.calls as f64)?;

@@ -1,6 +1,6 @@
 //! `stdio-seek`: the buffer is not thrown away. Reads that begin within what the buffer holds are not made; of reads at random
 //! places, of which the next finds nothing in the buffer either, only 512 bytes are read, by pread, because the seek shows
-//! that the rest was not wanted.
+//! that the rest was not wanted. Seeks are no calls any more.
 
 use iowhy_core::replay::{Action, Op, Plan};
 
@@ -32,7 +32,9 @@ pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
                     let next = all[at + 1..].iter().find(|a| matches!(a.op, Op::Read { .. }));
                     let goes_on = next.is_some_and(|next| {
                         let into = next.offset.checked_sub(action.offset);
-                        next.file == action.file && into.is_some_and(|into| into + WANTED <= action.bytes)
+                        // Who reads on where the buffer ends wanted all of it.
+                        let wanted = |into: u64| into + WANTED <= action.bytes || into == action.bytes;
+                        next.file == action.file && into.is_some_and(wanted)
                     });
                     let near = (inside || goes_on) && action.bytes > WANTED;
                     if inside && near && held.is_some_and(|(_, _, to)| action.offset + WANTED <= to) {

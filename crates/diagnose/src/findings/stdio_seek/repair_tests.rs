@@ -23,3 +23,14 @@ fn a_buffer_that_is_kept_serves_the_fields_it_holds() {
     let now = repair(FindingId::StdioSeek, &was);
     assert!(now.actions().all(|a| a.bytes == 512) && now.calls() == 100);
 }
+
+#[test]
+fn seeks_that_move_nothing_go_and_the_reads_stay() {
+    // fseek and fread of 2 bytes each, in order, through a buffer of 4 KiB.
+    let each = |i: u64| [action(Op::Seek, i * 4096, 0, 2048, 0), action(READ, i * 4096, 4096, 1, 0)];
+    let was = plan(Role::User, (0..100).flat_map(each).collect());
+    let now = repair(FindingId::StdioSeek, &was);
+    assert_eq!((count(&now, Op::Seek), count(&now, READ)), (0, 100));
+    // The last one has none behind it that tells.
+    assert_eq!(now.actions().filter(|a| a.bytes == 4096).count(), 99);
+}

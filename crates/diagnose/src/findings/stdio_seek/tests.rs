@@ -82,3 +82,20 @@ fn a_library_asks_for_its_buffer_also_where_the_file_ends_before() {
     assert!(!near_the_end(9).ids().contains(&FindingId::StdioSeek));
     assert!(!near_the_end(20).ids().contains(&FindingId::StdioSeek));
 }
+
+/// A value at a time through a buffer: a seek before each.
+#[test]
+fn seeks_without_a_read_of_their_own_are_the_cost() {
+    let values = |seeks: u64, seeking: f64| {
+        Run::new(10.0)
+            .busy(Operation::Descriptor, Layer::Call, seeking)
+            .busy(Operation::Read, Layer::Copy, 0.05)
+            .busy(Operation::User, Layer::Program, 0.95 - seeking)
+            .io((10_000, 10_000 * 4096), (0, 0))
+            .calls(&[("lseek", seeks), ("read", 10_000)])
+    };
+    let found = slow_and_repaired(FindingId::StdioSeek, &values(4_000_000, 0.5), &values(0, 0.0));
+    assert!(found.sentence.starts_with("4.00 million seeks for 10,000 reads"), "{}", found.sentence);
+    bound_leaves(&found, 1.0 - 0.5 * 3_990_000.0 / 4_000_000.0);
+    assert!(!values(10_000, 0.5).ids().contains(&FindingId::StdioSeek), "each read has its own");
+}
