@@ -50,11 +50,11 @@ impl<'a> Source<'a> {
             .collect();
         let run = KINDS
             .map(|(_, operations)| facts.account.sum(|e| operations.contains(&e.class.operation)).time_ns);
-        let likeness = |times: &[f64]| alike(times, &run);
-        let most_alike = windows.iter().map(|(.., times)| likeness(times)).fold(0.0, f64::max);
+        let like_run = |times: &[f64]| alike(times, &run);
+        let most_alike = windows.iter().map(|(.., times)| like_run(times)).fold(0.0, f64::max);
         let (index, part, _) = windows
             .into_iter()
-            .filter(|(.., times)| likeness(times) >= ALIKE * most_alike)
+            .filter(|(.., times)| like_run(times) >= ALIKE * most_alike)
             .max_by(|a, b| a.2.iter().sum::<f64>().total_cmp(&b.2.iter().sum()))
             .ok_or_else(|| "no call on a file was recorded with its place".to_owned())?;
         Ok(Source { record: None, part: Cow::Owned(part), from_start: index == 0 })
