@@ -3,8 +3,6 @@
 //! A cold replay drops pages that the user may want: what was cached before is read again at the end, and no more is dropped than
 //! the caller allows.
 
-use std::collections::BTreeSet;
-
 use iowhy_core::replay::{Op, Plan, PlanFile, Role, State};
 use iowhy_core::units::Bytes;
 use iowhy_probe::residency;
@@ -13,8 +11,8 @@ use super::files::{self, ReplayFile};
 
 /// Pages are looked at and read again in pieces of this size.
 const PIECE_BYTES: u64 = 2 << 20;
-/// Of a warm file, those are looked at that calls come to: in pieces of twice the usual read-ahead.
-const CALLED_BYTES: u64 = 256 << 10;
+/// Ranges that calls come to are looked at as one where they are as near as this: twice the usual read-ahead.
+const NEAR_BYTES: u64 = 256 << 10;
 /// A file is cold if at most 1/N of its pages is cached.
 const COLD_PART: u64 = 20;
 /// Bytes of a warm file that may have to be fetched.
@@ -47,9 +45,8 @@ impl CacheBefore {
             match planned.state {
                 State::Warm => {
                     let mut missing = 0;
-                    for from in called(plan, at) {
-                        let bytes = CALLED_BYTES.min(planned.size_bytes.saturating_sub(from));
-                        let seen = look(from, bytes)?;
+                    for (from, to) in called(plan, at) {
+                        let seen = look(from, to - from)?;
                         missing += (seen.pages - seen.resident) * page;
                     }
                     if missing > MAX_FETCHED_BYTES {
@@ -84,20 +81,32 @@ impl CacheBefore {
     }
 }
 
-/// Where the pieces of a file begin that calls of a plan come to: all of them, where each run comes to other places.
-fn called(plan: &Plan, file: u32) -> BTreeSet<u64> {
-    let Some(planned) = plan.files.get(file as usize) else { return BTreeSet::new() };
-    let pieces = |from: u64, end: u64| {
-        let first = from / CALLED_BYTES;
-        (first..end.min(planned.size_bytes).div_ceil(CALLED_BYTES)).map(|piece| piece * CALLED_BYTES)
-    };
+/// Ranges of a file that calls of a plan come to, in order, those that are near each other as one: from and to. All of the file, where each
+/// run comes to other places or offsets wrap around. There are no more of them than actions, nor than fit into the file.
+fn called(plan: &Plan, file: u32) -> Vec<(u64, u64)> {
+    let Some(planned) = plan.files.get(file as usize) else { return Vec::new() };
+    let whole = vec![(0, planned.size_bytes)];
     if planned.shift_bytes > 0 {
-        return pieces(0, planned.size_bytes).collect();
+        return whole;
     }
-    let actions = plan.actions().filter(|a| a.file == file && a.bytes > 0 && a.op != Op::SmallFile);
-    let places =
-        actions.flat_map(|a| (0..a.count).map(|call| (planned.place(a.at(call), a.bytes, 0), a.bytes)));
-    places.flat_map(|(from, bytes)| pieces(from, from.saturating_add(bytes))).collect()
+    let mut ranges = Vec::new();
+    for action in plan.actions().filter(|a| a.file == file && a.bytes > 0 && a.op != Op::SmallFile) {
+        let (first, last) = (action.at(0), action.at(action.count.saturating_sub(1)));
+        let end = first.max(last).saturating_add(action.bytes);
+        if end > planned.size_bytes {
+            return whole;
+        }
+        ranges.push((first.min(last), end));
+    }
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, last| {
+        let near = next.0 <= last.1.saturating_add(NEAR_BYTES);
+        if near {
+            last.1 = last.1.max(next.1);
+        }
+        near
+    });
+    ranges
 }
 
 /// Where pieces begin of which most is cached.
@@ -150,6 +159,26 @@ mod tests {
         }
         assert_eq!(missing(4096, 0), Ok(()));
         assert!(missing(bytes, 0).is_err() && missing(4096, 4096).is_err());
+    }
+
+    #[test]
+    fn ranges_of_calls_are_few_however_many_calls_there_are() {
+        use iowhy_core::replay::Action;
+        let read = |offset, bytes, count, stride| Action {
+            count,
+            stride,
+            ..Action::one(Op::Read { fresh: false }, 0, offset, bytes, 0.0)
+        };
+        let ranges = |size_bytes, actions: Vec<Action>| {
+            let file = PlanFile { size_bytes, ..PlanFile::new("/d", Role::User) };
+            called(&Plan { files: vec![file], threads: vec![actions], ..Plan::default() }, 0)
+        };
+        let far = 1 << 50;
+        let all = vec![read(far, 4096, 1 << 24, -4096), read(0, 100, 1, 0), read(NEAR_BYTES, 100, 1, 0)];
+        let backwards = far - ((1 << 24) - 1) * 4096;
+        assert_eq!(ranges(1 << 60, all), [(0, NEAR_BYTES + 100), (backwards, far + 4096)]);
+        assert_eq!(ranges(1000, vec![read(990, 100, 1, 0)]), [(0, 1000)], "it wraps around");
+        assert_eq!(ranges(1000, vec![read(0, 0, 9, 0)]), [], "a seek comes to nothing");
     }
 
     #[test]

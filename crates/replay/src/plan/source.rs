@@ -31,8 +31,8 @@ impl<'a> Source<'a> {
         Ok(Source { record: Some(record), part: Cow::Borrowed(part), from_start: record.from_ns == 0 })
     }
 
-    /// Of the windows with calls that move bytes or make them durable: of those that spend their time as the run does, by kinds of calls, the
-    /// one with most time in them, up to a duration.
+    /// The window that stands for the run, up to a duration. It has calls that move bytes or make them durable, and shares its time out among
+    /// kinds of calls as the run does; of several such windows it is the one with most time in calls.
     ///
     /// # Errors
     /// No call was recorded, as the end of a sentence.
@@ -128,7 +128,7 @@ const KINDS: [(&[StepKind], &[Operation]); 5] = [
     (&[StepKind::Seek], &[Operation::Descriptor]),
 ];
 
-/// Windows that are so much like the run as the one that is most like it are as good.
+/// A window whose cosine is this part of the largest is as good as that one. Chosen.
 const ALIKE: f64 = 0.9;
 
 /// The cosine of the angle between two vectors of times, 0 to 1: 1 where both share their time out in the same way, or one has none.

@@ -35,10 +35,9 @@ const SMALL_BYTES: f64 = 65_536.0;
 const MAX_FAILING: f64 = 0.5;
 /// Part of the wall time of names that are counted, from which on they are a cause whatever else goes on.
 const BESIDE_OTHERS: f64 = 0.15;
-/// Which names they are is not recorded.
-const LOOK_ONCE: &str = "Look at each name once: keep in memory what a listing or stat told of it, and learn of changes by inotify or because your \
-                         program makes them, instead of examining the files of a folder again for each step; count on instead of testing \
-                         which names are taken.";
+/// From so many looks for each open on, what is opened does not matter. Chosen: handling a file takes one to three (its name, its descriptor,
+/// a failing one on the way).
+const MANY_LOOKS: f64 = 10.0;
 /// Part of the I/O time that names must take where nothing is known of the size of files.
 const MUCH: f64 = 0.4;
 
@@ -57,7 +56,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
                 say::count(looks),
                 say::count(files.opens.unwrap_or(0.0))
             ),
-            LOOK_ONCE.to_owned(),
+            advice_on_looks(cost.waiting.wall_ns > cost.working.wall_ns),
         ),
         None => (
             format!(
@@ -108,7 +107,7 @@ impl Files {
     /// Names that are examined, where it is so many that what is opened does not matter.
     fn looks_at_names(&self, facts: &Facts<'_>) -> Option<f64> {
         let looks = facts.counted_calls(&facts::EXAMINE_CALLS)?;
-        (looks >= repair::MANY_LOOKS * self.opens?.max(OPENS_OF_A_START)).then_some(looks)
+        (looks >= MANY_LOOKS * self.opens?.max(OPENS_OF_A_START)).then_some(looks)
     }
 
     fn are_small(&self) -> bool {
@@ -227,12 +226,25 @@ fn is_something_else(facts: &Facts<'_>) -> bool {
 fn advice(mostly_waits: bool) -> String {
     let pack = "Pack small files into few large ones (an archive, SQLite, a key-value store), keep files open, and omit \
                 unneeded calls (stat before open, access, realpath)";
-    let apart = if mostly_waits {
+    format!("{pack}; if they must stay separate, {}", apart(mostly_waits))
+}
+
+/// Which names are looked at, and each how often, is not recorded.
+fn advice_on_looks(mostly_waits: bool) -> String {
+    let again = "If the same names are looked at again and again, keep what a listing or stat returned in memory and follow changes (inotify, \
+                 or your own), and keep a counter instead of testing which names are free";
+    format!(
+        "{again}; if each is looked at once, use the types in the directory listing (d_type) instead of stat, or {}",
+        apart(mostly_waits)
+    )
+}
+
+fn apart(mostly_waits: bool) -> &'static str {
+    if mostly_waits {
         "process 8 to 32 at once (threads, xargs -P) in the order of their inode numbers (sort the directory listing by d_ino)."
     } else {
         "spread them over several threads and directories."
-    };
-    format!("{pack}; if they must stay separate, {apart}")
+    }
 }
 
 /// Work on names and descriptors, without the bytes, and without waits for blocks to be freed: those are longer for larger files.

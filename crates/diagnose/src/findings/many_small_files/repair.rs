@@ -1,22 +1,18 @@
 //! `many-small-files`: one packed file of the same bytes, read or written in calls of 64 KiB. The program finds each former
-//! file in what it read before, as with an archive; who wants one of them alone reads more than it. Where names are looked at far more often
-//! than files are opened, each is looked at once instead, and each folder listed once.
+//! file in what it read before, as with an archive; who wants one of them alone reads more than it.
 
 use iowhy_core::replay::{Action, OnFile, Op, Plan, PlanFile, PlanTree, Role};
 use iowhy_core::units::count;
 
+use super::MANY_LOOKS;
 use crate::repair::{Repaired, RunFacts, coalesce, done};
-
-/// From so many looks for each open on, what is opened does not matter. Chosen: handling a file takes one to three (its name, its descriptor,
-/// a failing one on the way).
-pub(super) const MANY_LOOKS: f64 = 10.0;
 
 pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     let Some(tree) = &plan.tree else {
         return Err("the briefly open files are not part of the replay".to_owned());
     };
     if tree.life.iter().any(|touch| touch.what == OnFile::Examine && touch.each >= MANY_LOOKS) {
-        return looked_at_once(plan, tree);
+        return Err("which names are looked at, and each how often, is not recorded".to_owned());
     }
     let (reads, makes) = (tree.does(OnFile::Read), tree.does(OnFile::Write));
     let copies = tree.does(OnFile::Copy);
@@ -50,19 +46,6 @@ pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     done(packed, format!("one packed file instead of {}, {how} in calls of 64 KiB", count(tree.files)))
 }
 
-fn looked_at_once(plan: &Plan, tree: &PlanTree) -> Result<Repaired, String> {
-    let mut tree = tree.clone();
-    let folders_each = tree.folders as f64 / tree.files.max(1) as f64;
-    for touch in &mut tree.life {
-        match touch.what {
-            OnFile::Examine => touch.each = 1.0,
-            OnFile::List => touch.each = touch.each.min(folders_each),
-            _ => {}
-        }
-    }
-    done(Plan { tree: Some(tree), ..plan.clone() }, "each name is looked at once")
-}
-
 fn file(tree: &PlanTree, role: Role) -> PlanFile {
     PlanFile {
         size_bytes: tree.all_bytes(),
@@ -93,28 +76,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_looked_at_once_and_what_is_in_the_files_stays() {
-        let touch = |what, each| Touch { what, bytes: 0, each };
-        let life = vec![
-            touch(OnFile::List, 0.5),
-            touch(OnFile::Examine, 300.0),
-            touch(OnFile::Open, 1.0),
-            touch(OnFile::Close, 1.0),
-        ];
-        let tree = PlanTree {
-            parent: "/data".to_owned(),
-            file_system: None,
-            files: 100,
-            folders: 4,
-            bytes: 70,
-            state: State::Warm,
-            statx: false,
-            life,
+    fn where_names_are_looked_at_most_of_all_nothing_is_packed() {
+        let plan = |looks| {
+            let touch = |what, each| Touch { what, bytes: 70, each };
+            let life =
+                vec![touch(OnFile::Examine, looks), touch(OnFile::Open, 1.0), touch(OnFile::Read, 2.0)];
+            let parent = "/data".to_owned();
+            let (file_system, state) = (None, State::Warm);
+            let tree = PlanTree {
+                parent,
+                file_system,
+                files: 100,
+                folders: 4,
+                bytes: 70,
+                state,
+                statx: false,
+                life,
+            };
+            Plan { tree: Some(tree), passes: 1, ..Plan::default() }
         };
-        let was = Plan { tree: Some(tree), passes: 3, ..Plan::default() };
-        let now = repaired(&was, &RunFacts::default()).unwrap();
-        assert_eq!((now.plan.passes, now.how.as_str()), (3, "each name is looked at once"));
-        let each: Vec<f64> = now.plan.tree.unwrap().life.iter().map(|touch| touch.each).collect();
-        assert_eq!(each, [0.04, 1.0, 1.0, 1.0]);
+        let why = repaired(&plan(300.0), &RunFacts::default()).unwrap_err();
+        assert!(why.contains("each how often, is not recorded"), "{why}");
+        assert!(repaired(&plan(2.0), &RunFacts::default()).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Seeks that no read or write follows: the library has the bytes in its buffer, or the place was right already, and makes the call all the
+//! Far more seeks than reads and writes: the library has the bytes in its buffer, or the place was right already, and makes the call all the
 //! same. From counts of calls alone.
 
 use iowhy_core::finding::{Finding, FindingId};
@@ -10,11 +10,16 @@ use super::MOSTLY;
 use crate::account::Entry;
 use crate::classify::Operation;
 
+/// Seeks that a transfer may take: there and back, or where data begins and where it ends (SEEK_DATA, SEEK_HOLE).
+const SEEKS_EACH: f64 = 2.0;
+/// What moves bytes between files within the kernel.
+const COPIES: [&str; 3] = ["copy_file_range", "sendfile", "splice"];
+
 pub(super) fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let seeks = facts.counted_calls(&[SEEK_CALL])?;
-    let transfers: f64 = Side::BOTH.iter().filter_map(|side| facts.counted_calls(side.call_names())).sum();
-    // Each read or write has at most one seek of its own.
-    let needless = seeks - transfers;
+    let moving = Side::BOTH.iter().map(|side| side.call_names()).chain([&COPIES[..]]);
+    let transfers: f64 = moving.filter_map(|names| facts.counted_calls(names)).sum();
+    let needless = seeks - SEEKS_EACH * transfers;
     if seeks <= 0.0 || needless < MOSTLY * seeks {
         return None;
     }
@@ -41,11 +46,11 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(facts.wall_share(cost_ns))
         ),
         evidence: vec![format!(
-            "{} of the seeks have no read or write of their own (each takes at most one)",
+            "{} of the seeks belong to no read or write, two allowed for each",
             say::percent(needless / seeks)
         )],
-        advice: "Leave out seeks to where the file is already (reading in order needs none), and read whole records, rows or blocks and \
-                 pick from them in memory; or use pread, which seeks by itself; or map the file."
+        advice: "Leave out seeks to the current position (reading in order needs none); read whole records, rows or blocks and pick \
+                 values from memory; or use pread, which takes the offset itself; or map the file."
             .into(),
     }
     .finding(facts)

@@ -19,7 +19,7 @@ const ENOUGH_OPENS: f64 = 20.0;
 const SELDOM: f64 = 0.05;
 /// Counts are rounded within this part: the first and the last files of a run are treated differently.
 const EDGE: f64 = 0.1;
-/// A file that takes more calls of a kind than this is no small file; but names may be looked at any number of times.
+/// A file that takes more calls of a kind than this is no small file.
 const MAX_CALLS: f64 = 64.0;
 
 const OPEN: [&str; 4] = ["open", "openat", "openat2", "creat"];
@@ -132,13 +132,9 @@ fn part(of: f64, all: f64) -> f64 {
 
 /// A mean count, rounded where it is near a whole number.
 fn near_whole(mean: f64) -> f64 {
-    any_near_whole(mean).min(MAX_CALLS)
-}
-
-fn any_near_whole(mean: f64) -> f64 {
     let whole = mean.round();
     let near = if (mean - whole).abs() <= EDGE * whole.max(1.0) { whole } else { mean };
-    if near < SELDOM { 0.0 } else { near }
+    if near < SELDOM { 0.0 } else { near.min(MAX_CALLS) }
 }
 
 impl Life {
@@ -287,9 +283,8 @@ impl Each {
     fn new(facts: &Facts<'_>, seen: &Seen<'_>) -> Each {
         let counts = &seen.counts;
         let each = |calls: f64| near_whole(calls / seen.files);
-        let looks = |calls: f64| any_near_whole(calls / seen.files);
-        let by_name = looks(counts.done(&EXAMINE_NAME));
-        let examined = looks(counts.done(&EXAMINE) + counts.done(&EXAMINE_OPEN));
+        let by_name = each(counts.done(&EXAMINE_NAME));
+        let examined = each(counts.done(&EXAMINE) + counts.done(&EXAMINE_OPEN));
         let examined_open = examined.min(seen.opens_each);
         let (seeks_each, part_of_seeks) = seeks(facts);
         let [reads, writes] = seen.ours.map(|sum| each((sum.calls - seen.copies).max(0.0)));
@@ -298,7 +293,7 @@ impl Each {
             listed: if seen.reading || !seen.making { seen.listings / seen.files } else { 0.0 },
             examined_by_name: examined - examined_open + by_name,
             examined_open,
-            missed: looks(counts.failed(&OPEN) + counts.failed(&EXAMINE) + counts.failed(&EXAMINE_NAME)),
+            missed: each(counts.failed(&OPEN) + counts.failed(&EXAMINE) + counts.failed(&EXAMINE_NAME)),
             asked: each(counts.failed(&["ioctl"])),
             advised: each(counts.done(&["fadvise64"])),
             sought: near_whole(seeks_each * seen.opens_each),
