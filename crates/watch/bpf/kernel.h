@@ -34,6 +34,7 @@ struct inode {
 
 struct dentry {
 	struct dentry *d_parent;
+	struct inode *d_inode;
 	struct qstr d_name;
 };
 
@@ -57,6 +58,11 @@ struct file {
 	u32 f_flags;
 	struct path f_path;
 	s64 f_pos;
+};
+
+/* Where a process is. */
+struct fs_struct {
+	struct path pwd;
 };
 
 struct fdtable {
@@ -125,6 +131,7 @@ struct task_struct {
 	s64 state;
 	s32 pid;
 	s32 tgid;
+	struct fs_struct *fs;
 	struct files_struct *files;
 	struct task_io_accounting ioac;
 	struct sched_entity se;
@@ -233,6 +240,7 @@ static struct task_struct *(*const get_current_task_btf)(void) = (void *)158;
 static long (*const get_stack)(void *context, void *to, u32 size, u64 flags) = (void *)67;
 static long (*const probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*const probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*const probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*const probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static long (*const ringbuf_output)(void *ring, void *from, u64 size, u64 flags) = (void *)130;
 static void *(*const ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;

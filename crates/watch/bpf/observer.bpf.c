@@ -53,7 +53,7 @@ enum {
 };
 
 /* What a call does, beyond its number. Mirrors `Shape` of the loader. */
-enum kind { OTHER, MOVE, RELAY, SEEK, SYNC, OPEN, MAP_FILE, CONTROL, ADVISE };
+enum kind { OTHER, MOVE, RELAY, SEEK, SYNC, OPEN, MAP_FILE, CONTROL, ADVISE, LOOK_UP };
 enum place { AT_POSITION, AT_ARGUMENT, AT_ARGUMENT_OR_POSITION, AT_POINTER };
 enum direction { READS, WRITES };
 
@@ -71,6 +71,7 @@ struct end {
 };
 
 struct shape {
+	/* Of a call that looks a path up, in the first one: where the directory is and, as its offset, the path; or NO_ARGUMENT. */
 	struct end ends[2];
 	/* The bytes asked for; NO_ARGUMENT: what is returned stands for them. */
 	u16 asked;
@@ -214,7 +215,7 @@ struct record {
 	u64 arguments[ARGUMENTS];
 	/* The file that the call worked on; all 0: none. */
 	struct file_key file;
-	/* Its position after the call. */
+	/* Its position after the call; of a call that looked a path up and opened nothing: which name that was (`names.h`). */
 	u64 position;
 };
 
@@ -222,7 +223,10 @@ struct path_text {
 	u32 bytes;
 	u32 whole;
 	/* Components from the file up to the root, each with a final 0. */
-	char text[PATH_BYTES + NAME_BYTES];
+	union {
+		char text[PATH_BYTES + NAME_BYTES];
+		u64 words[(PATH_BYTES + NAME_BYTES) / 8];
+	};
 };
 
 /* Where the walk from a file up to the root is. */
@@ -974,6 +978,8 @@ __attribute__((noinline)) int failed(u32 number, u32 error)
 	return 0;
 }
 
+#include "names.h"
+
 /* Writes a call into the buffer. What it did to its file is counted before: the file is known. */
 __attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid, u64 returned_ns)
 {
@@ -991,6 +997,9 @@ __attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid, u
 		lose(records);
 	if (!left || left == RECORD_FULL)
 		return 0;
+	u32 kind = shape->kind;
+	int looked = kind == LOOK_UP ? value >= 0 || value == -NO_SUCH_NAME : kind == OPEN && value == -NO_SUCH_NAME;
+	u64 name = looked ? name_looked_at(regs, number) : 0;
 	struct record *to = ringbuf_reserve(&records, sizeof(*to), 0);
 	/* One branch for all: verifiers before Linux 6.2 do not know that memory that was reserved is not null. */
 	if (!to) {
@@ -1015,9 +1024,8 @@ __attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid, u
 	to->file.device = 0;
 	to->file.type = 0;
 	to->flags = 0;
-	to->position = 0;
-	u32 kind = shape->kind;
-	int has_file = value >= 0 && kind != OTHER && !(kind == MAP_FILE && to->arguments[3] & MAP_ANONYMOUS);
+	to->position = name;
+	int has_file = value >= 0 && kind != OTHER && kind != LOOK_UP && !(kind == MAP_FILE && to->arguments[3] & MAP_ANONYMOUS);
 	u64 address = has_file ? description_of(kind == OPEN ? value : argument(&call, shape->ends[0].descriptor)) : 0;
 	struct description *of = map_lookup(&descriptions, &address);
 	if (address && of) {
@@ -1033,7 +1041,7 @@ static inline_always void count_call(const struct call *call, struct thread *thr
 	const struct shape *shape, s64 value)
 {
 	u32 kind = shape->kind;
-	if (kind == OTHER)
+	if (kind == OTHER || kind == LOOK_UP)
 		return;
 	if (kind == RELAY) {
 		count->bytes += value;

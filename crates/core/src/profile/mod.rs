@@ -20,7 +20,8 @@ pub use course::{
 };
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{
-    CallPattern, CompleteRecord, FileIdentity, PatternFile, Step, StepKind, StepTotal, Stretch, buffer_offset,
+    CallPattern, CompleteRecord, FileIdentity, Looks, PatternFile, Step, StepKind, StepTotal, Stretch,
+    buffer_offset,
 };
 pub use served::{RpcUse, ServedMount, ServerProcess};
 pub use sight::{Limitation, Observer, Sight, Tier};

@@ -23,6 +23,9 @@ pub struct CallPattern {
     /// near 0, threads take turns. Absent where no such call was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<f64>,
+    /// Looks at names; absent where none was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks: Option<Looks>,
 }
 
 /// A record of every call of a run, from its start. All calls of the program but the last ones ([`CompleteRecord::missing`]) are in
@@ -152,6 +155,22 @@ pub enum StepKind {
     /// on the order of accesses there (madvise). Pages that the kernel mapped along with it are in no step, nor are touches by calls.
     /// Only in a [`CompleteRecord`].
     Touch,
+}
+
+/// Recorded calls that looked at a name (stat, access, readlink), or were to open one that is not there. The names are in no record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Looks {
+    /// How many.
+    pub calls: u64,
+    /// Of these: of a name that had been looked at before in the record, with the same outcome. With windows of calls, at least so many.
+    pub again: u64,
+}
+
+impl Looks {
+    /// The part of them that were of a name that had been looked at before; `None` without any.
+    pub fn part_again(&self) -> Option<f64> {
+        (self.calls > 0).then(|| self.again as f64 / self.calls as f64)
+    }
 }
 
 /// One call, or a run of equal ones at evenly spaced offsets.

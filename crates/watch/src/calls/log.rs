@@ -1,6 +1,7 @@
 //! Recorded calls in their order, as far as they move bytes or steer how bytes are moved: what a replay needs, in bounded
 //! memory, and the page faults between them; and how long calls took. A file is told by its [`FileKey`]; its path is looked up when the run has ended.
 
+mod names;
 mod pieces;
 mod slowest;
 
@@ -12,6 +13,7 @@ use iowhy_linux::syscalls;
 use super::whole::Whole;
 use super::{Direction, FileKey, Place, Shape, UNKNOWN, open_flags, portable_flags};
 use crate::event_log::SlowCall;
+use names::Names;
 use pieces::Pieces;
 use slowest::Slowest;
 
@@ -42,7 +44,7 @@ pub(crate) struct CallRecord {
     pub(crate) arguments: [u64; 6],
     /// The file that it worked on; of two, the source.
     pub(crate) file: Option<FileKey>,
-    /// Position of the open file after the call.
+    /// Position of the open file after the call; of a call that looked a path up and opened nothing: which name that was (0: not known).
     pub(crate) position: u64,
 }
 
@@ -93,6 +95,7 @@ pub(crate) struct CallLog {
     /// By thread: when its last call returned, and the index of its last step.
     last: HashMap<u32, (u64, Option<usize>)>,
     pieces: Pieces,
+    names: Names,
     /// Calls that began earlier are not recorded whole.
     window_ns: u64,
     start_ns: u64,
@@ -197,6 +200,7 @@ impl CallLog {
         }
         let time_ns = record.returned_ns.saturating_sub(record.entered_ns);
         self.by_number.entry(record.number).or_default().add(time_ns);
+        self.names.look(record);
         if record.value < 0 {
             return;
         }
@@ -279,7 +283,9 @@ impl CallLog {
             Shape::AdviseMap => {
                 (StepKind::AdviseMap, None, arguments[1], arguments[2] as u32, Some(arguments[0]))
             }
-            Shape::Open => (StepKind::Open, None, 0, open_flags(i64::from(record.number), arguments), None),
+            Shape::Open { .. } => {
+                (StepKind::Open, None, 0, open_flags(i64::from(record.number), arguments), None)
+            }
             _ => return None,
         };
         let file = record.file.map(|file| {
@@ -349,8 +355,8 @@ impl CallLog {
     /// is left out where anything was recorded after it.
     pub(crate) fn finish(mut self, path: impl Fn(FileKey) -> Option<String>) -> (CallPattern, Durations) {
         self.end();
-        let CallLog { serials, mut stretches, loading, by_number, by_file, whole, overlap, .. } = self;
-        stretches.overlap = overlap.share();
+        let CallLog { serials, mut stretches, loading, by_number, by_file, whole, overlap, names, .. } = self;
+        (stretches.overlap, stretches.looks) = (overlap.share(), names.looks());
         if let Some(whole) = whole {
             let on_files: HashSet<u32> = serials
                 .iter()
@@ -417,7 +423,7 @@ fn named(
         .filter(|(_, serial)| uses.contains_key(serial))
         .collect();
     by_serial.sort_by_key(|(_, serial)| (std::cmp::Reverse(uses[serial]), *serial));
-    let mut pattern = CallPattern { overlap: logged.overlap, ..CallPattern::default() };
+    let mut pattern = CallPattern { overlap: logged.overlap, looks: logged.looks, ..CallPattern::default() };
     let mut index: HashMap<u32, u32> = HashMap::new();
     for (nth, ((file, flags), serial)) in by_serial.into_iter().enumerate() {
         let known = path(file).filter(|_| nth < MAX_FILES);

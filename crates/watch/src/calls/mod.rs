@@ -14,7 +14,7 @@ pub(crate) use credit::Credit;
 pub(crate) use errno::errno_name;
 pub(crate) use file_key::FileKey;
 pub(crate) use log::{CallLog, CallRecord, Durations};
-pub(crate) use shape::{Direction, End, Place, Shape, file_argument, open_flags, portable_flags};
+pub(crate) use shape::{Direction, End, PathAt, Place, Shape, file_argument, open_flags, portable_flags};
 
 /// Path of all files whose path is not known.
 pub(crate) const UNKNOWN: &str = "?";

@@ -28,6 +28,18 @@ pub(crate) struct End {
     pub(crate) place: Place,
 }
 
+/// The arguments with a path, and with the directory that it begins at where it is relative (`None`: the working directory).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathAt {
+    pub(crate) path: usize,
+    pub(crate) directory: Option<usize>,
+}
+
+impl PathAt {
+    const FIRST: PathAt = PathAt { path: 0, directory: None };
+    const SECOND: PathAt = PathAt { path: 1, directory: Some(0) };
+}
+
 /// The shape of a system call. Numbers are argument indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -50,7 +62,9 @@ pub(crate) enum Shape {
     /// fallocate: descriptor in 0, mode in 1, offset in 2, length in 3.
     Allocate,
     /// Opens a path; it returns a descriptor.
-    Open,
+    Open { path: Option<PathAt> },
+    /// Looks a path up, and opens nothing.
+    LookUp { path: PathAt },
     /// Takes a connection from a client; it returns a descriptor.
     Accept,
     /// fcntl: it may change flags.
@@ -67,7 +81,10 @@ impl Shape {
         let moves = |direction, place, asked| Shape::Move { direction, place, asked };
         let end = |descriptor, place| End { descriptor, place };
         if is_old_open(number) {
-            return Shape::Open;
+            return Shape::Open { path: Some(PathAt::FIRST) };
+        }
+        if is_old_look(number) {
+            return Shape::LookUp { path: PathAt::FIRST };
         }
         match number as libc::c_long {
             libc::SYS_read => moves(Read, Position, Some(2)),
@@ -98,7 +115,13 @@ impl Shape {
             libc::SYS_fadvise64 => Shape::Advise,
             libc::SYS_madvise => Shape::AdviseMap,
             libc::SYS_fallocate => Shape::Allocate,
-            libc::SYS_openat | libc::SYS_openat2 | libc::SYS_open_by_handle_at => Shape::Open,
+            libc::SYS_openat | libc::SYS_openat2 => Shape::Open { path: Some(PathAt::SECOND) },
+            libc::SYS_open_by_handle_at => Shape::Open { path: None },
+            libc::SYS_newfstatat
+            | libc::SYS_statx
+            | libc::SYS_faccessat
+            | libc::SYS_faccessat2
+            | libc::SYS_readlinkat => Shape::LookUp { path: PathAt::SECOND },
             libc::SYS_fcntl => Shape::Control,
             libc::SYS_accept | libc::SYS_accept4 => Shape::Accept,
             _ => Shape::Other,
@@ -176,6 +199,18 @@ fn is_old_open(number: i64) -> bool {
 /// Calls that newer architectures left out.
 #[cfg(not(target_arch = "x86_64"))]
 fn is_old_open(_number: i64) -> bool {
+    false
+}
+
+/// Calls that newer architectures left out.
+#[cfg(target_arch = "x86_64")]
+fn is_old_look(number: i64) -> bool {
+    matches!(number, libc::SYS_stat | libc::SYS_lstat | libc::SYS_access | libc::SYS_readlink)
+}
+
+/// Calls that newer architectures left out.
+#[cfg(not(target_arch = "x86_64"))]
+fn is_old_look(_number: i64) -> bool {
     false
 }
 

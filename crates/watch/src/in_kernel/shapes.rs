@@ -1,7 +1,7 @@
 //! What system calls do, and where this architecture keeps their arguments, in the words of the object.
 //! The layout is that of `struct shape` and `struct machine` in `bpf/observer.bpf.c`.
 
-use crate::calls::{Direction, End, Place, Shape};
+use crate::calls::{Direction, End, PathAt, Place, Shape};
 
 /// System call numbers that are told apart; the last one stands for all others and for those of 32-bit programs.
 pub(super) const NUMBERS: u32 = 512;
@@ -42,6 +42,7 @@ const OPEN: u16 = 5;
 const MAP: u16 = 6;
 const CONTROL: u16 = 7;
 const ADVISE: u16 = 8;
+const LOOK_UP: u16 = 9;
 
 /// A call as `struct shape`: two ends of three words, the argument with the bytes asked for, protection and flags of a mapping,
 /// the kind.
@@ -67,12 +68,21 @@ pub(super) fn shape_words(shape: Shape) -> [u16; 10] {
         Shape::Seek => simple(SEEK, 0),
         Shape::Sync => simple(SYNC, 0),
         // The observer counts both as opens: a socket is opened in no other way.
-        Shape::Open | Shape::Accept => simple(OPEN, 0),
+        Shape::Open { path: None } | Shape::Accept => with_path(OPEN, None),
+        Shape::Open { path } => with_path(OPEN, path),
+        Shape::LookUp { path } => with_path(LOOK_UP, Some(path)),
         Shape::Map => simple(MAP, 4),
         Shape::Control => simple(CONTROL, 0),
         Shape::Advise | Shape::Allocate => simple(ADVISE, 0),
         _ => [0; 10],
     }
+}
+
+/// The first end of a call with a path: where its directory and its path are.
+fn with_path(kind: u16, path: Option<PathAt>) -> [u16; 10] {
+    let at = |argument: Option<usize>| argument.map_or(NO_ARGUMENT, |index| ARGUMENTS[index]);
+    let (directory, path) = (at(path.and_then(|p| p.directory)), at(path.map(|p| p.path)));
+    [directory, path, 0, 0, 0, 0, NO_ARGUMENT, 0, 0, kind]
 }
 
 fn end_words(end: End, direction: Direction) -> [u16; 3] {

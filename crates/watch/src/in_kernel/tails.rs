@@ -177,7 +177,7 @@ impl MachineObserver {
 /// Where `struct pt_regs` holds the descriptor of a call's file.
 fn descriptor(number: i64) -> u16 {
     match Shape::from_number(number) {
-        Shape::Open => RETURNED,
+        Shape::Open { .. } => RETURNED,
         _ => file_argument(number).map_or(NO_ARGUMENT, |argument| ARGUMENTS[argument]),
     }
 }

@@ -8,7 +8,7 @@ use iowhy_core::finding::{Finding, FindingId};
 
 use super::failing::Failing;
 use super::report::Draft;
-use super::{Facts, Repairs, Rule, facts, loops, say};
+use super::{Facts, Repairs, Rule, facts, looks, loops, say};
 use crate::account::Entry;
 
 pub(super) const RULE: Rule = Rule {
@@ -36,6 +36,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         "the part of those that fail, by their number, with what making the calls takes: {} of wall time",
         say::percent(facts.wall_share(cost_ns))
     ));
+    evidence.extend(looks::evidence(facts));
     Draft {
         id: FindingId::FailedLookups,
         cost_ns,

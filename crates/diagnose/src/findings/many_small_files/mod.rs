@@ -9,6 +9,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::facts::{self, NAME_CALLS, OPEN_CALLS, OPEN_OR_NAME, PAGE_BYTES, Side};
+use super::looks::{self, Often};
 use super::removable::Removable;
 use super::report::Draft;
 use super::{Changed, Facts, Repairs, Rule, loops, say};
@@ -52,11 +53,15 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let (sentence, advice) = match files.looks_at_names(facts) {
         Some(looks) => (
             format!(
-                "{} look-ups of names and {} opens take {share} of wall time: looking at names is the cost, not what is in the files",
+                "{} look-ups of names and {} opens take {share} of wall time: {}",
                 say::count(looks),
-                say::count(files.opens.unwrap_or(0.0))
+                say::count(files.opens.unwrap_or(0.0)),
+                match looks::often(facts) {
+                    Often::Again => "the same names are looked at again and again",
+                    Often::Once | Often::Unknown => "looking at names is the cost, not what is in the files",
+                }
             ),
-            advice_on_looks(cost.waiting.wall_ns > cost.working.wall_ns),
+            advice_on_looks(looks::often(facts), cost.waiting.wall_ns > cost.working.wall_ns),
         ),
         None => (
             format!(
@@ -201,6 +206,7 @@ fn evidence(facts: &Facts<'_>, files: &Files, cost: &Cost) -> Vec<String> {
     if let (Some(opens), Some(each)) = (files.opens, files.bytes_each) {
         evidence.push(format!("{} opens; {} moved for each", say::count(opens), say::bytes(each)));
     }
+    evidence.extend(files.looks_at_names(facts).and_then(|_| looks::evidence(facts)));
     evidence.push(format!(
         "{} is CPU time, {} waiting",
         share(cost.working.wall_ns),
@@ -229,14 +235,23 @@ fn advice(mostly_waits: bool) -> String {
     format!("{pack}; if they must stay separate, {}", apart(mostly_waits))
 }
 
-/// Which names are looked at, and each how often, is not recorded.
-fn advice_on_looks(mostly_waits: bool) -> String {
-    let again = "If the same names are looked at again and again, keep what a listing or stat returned in memory and follow changes (inotify, \
-                 or your own), and keep a counter instead of testing which names are free";
-    format!(
-        "{again}; if each is looked at once, use the types in the directory listing (d_type) instead of stat, or {}",
+fn advice_on_looks(often: Often, mostly_waits: bool) -> String {
+    let again = "keep what a listing or stat returned in memory and follow changes (inotify, or your own), and keep a counter instead of \
+                 testing which names are free";
+    let once = format!(
+        "use the types in the directory listing (d_type) instead of stat, or {}",
         apart(mostly_waits)
-    )
+    );
+    let advice = match often {
+        Often::Again => format!("{again}."),
+        Often::Once => format!("each name is looked at about once: {once}"),
+        Often::Unknown => {
+            format!(
+                "if the same names are looked at again and again, {again}; if each is looked at once, {once}"
+            )
+        }
+    };
+    advice[..1].to_uppercase() + &advice[1..]
 }
 
 fn apart(mostly_waits: bool) -> &'static str {
