@@ -85,7 +85,7 @@ pub(super) fn recorded(files: Vec<PatternFile>, steps: Vec<Step>, whole: u64) ->
     let calls = totals.iter().map(|total| total.calls).sum();
     let record = Some(CompleteRecord { calls, totals, excess_ns: Some(0.0), ..CompleteRecord::default() });
     let stretches = vec![Stretch { length_ns: 1_000_000, steps }];
-    CallPattern { files, stretches, record, overlap: None }
+    CallPattern { files, stretches, record, ..CallPattern::default() }
 }
 
 /// A program that touches a mapping of 1 GiB.

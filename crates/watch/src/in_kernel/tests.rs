@@ -210,6 +210,66 @@ fn a_window_records_each_call_in_order_with_its_file_and_offset() {
 }
 
 #[test]
+fn a_look_at_a_name_tells_it_from_others_by_its_path_and_where_that_begins() {
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
+
+    let opened = InKernel::open(WINDOW_BYTES, true)
+        .and_then(|mut observer| observer.follow().and_then(|()| observer.count()).map(|()| observer));
+    let mut observer = match opened {
+        Ok(observer) => observer,
+        Err(why) => {
+            println!("skipped: system calls cannot be counted here: {why}");
+            return;
+        }
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| directory.path().join(name));
+    for folder in [&a, &b] {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::write(folder.join("same"), "x").unwrap();
+    }
+    let long = |last: &str| a.join(format!("{}{last}", "long".repeat(30)));
+    let held = [&a, &b].map(|folder| std::fs::File::open(folder).unwrap());
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let look = |at: &std::fs::File, name: &str| statat(at, name, AtFlags::empty()).is_ok();
+    observer.add([tid]).unwrap();
+    observer.open_window(4000).unwrap();
+    assert!(look(&held[0], "same") && look(&held[1], "same") && look(&held[0], "same"));
+    assert!(statat(CWD, a.join("same"), AtFlags::empty()).is_ok());
+    assert!(statat(CWD, b.join("same"), AtFlags::SYMLINK_NOFOLLOW).is_ok());
+    assert!(!look(&held[0], "none") && openat(&held[0], "none", OFlags::RDONLY, Mode::empty()).is_err());
+    assert!(statat(&held[0], "", AtFlags::EMPTY_PATH).is_ok());
+    assert!(
+        statat(CWD, long("1"), AtFlags::empty()).is_err()
+            && statat(CWD, long("2"), AtFlags::empty()).is_err()
+    );
+    observer.close_window().unwrap();
+    let mut names = Vec::new();
+    observer
+        .take_records(&mut |record| {
+            let failed = i64::from(record.number) == libc::SYS_openat && record.value < 0;
+            if failed || i64::from(record.number) == libc::SYS_newfstatat {
+                names.push(record.position);
+            }
+        })
+        .unwrap();
+    let [in_a, in_b, in_a_again, whole_a, whole_b, none, none_opened, own, first, second] = names[..] else {
+        panic!("{names:?}")
+    };
+    assert_eq!((in_a, none, own), (in_a_again, none_opened, 0), "{names:?}");
+    let mut apart = vec![in_a, in_b, whole_a, whole_b, none, first, second];
+    apart.sort_unstable();
+    apart.dedup();
+    assert_eq!(apart.len(), 7, "{names:?}");
+    // Components and bytes are packed in the low bits.
+    let packed = |name: u64| (name & 63, name >> 6 & 1023);
+    let components = a.components().count() as u64;
+    assert_eq!((packed(in_a), packed(none)), ((1, 4), (1, 4)));
+    assert_eq!(packed(whole_a), (components, a.join("same").as_os_str().len() as u64));
+    assert_eq!(packed(first), (components, long("1").as_os_str().len() as u64));
+}
+
+#[test]
 fn a_record_of_all_calls_ends_where_its_room_does_and_the_rest_is_counted() {
     let opened = InKernel::open(4096, true)
         .and_then(|mut observer| observer.follow().and_then(|()| observer.count()).map(|()| observer));
