@@ -37,7 +37,7 @@ macro_rules! with_findings {
             ReplacedFiles, replaced_files, "replaced-files", true;
             /// Opening, examining and closing files costs more than their bytes.
             ManySmallFiles, many_small_files, "many-small-files", true;
-            /// Names that do not exist are looked up again and again.
+            /// Most look-ups are of names that do not exist.
             FailedLookups, failed_lookups, "failed-lookups", true;
             /// The same program is started again and again.
             ProcessStarts, process_starts, "process-starts", true;

@@ -999,7 +999,7 @@ __attribute__((noinline)) int record(u64 regs, u32 number, s64 value, u32 tid, u
 		return 0;
 	u32 kind = shape->kind;
 	int looked = kind == LOOK_UP ? value >= 0 || value == -NO_SUCH_NAME : kind == OPEN && value == -NO_SUCH_NAME;
-	u64 name = looked ? name_looked_at(regs, number) : 0;
+	u64 name = looked ? name_looked_up(regs, number) : 0;
 	struct record *to = ringbuf_reserve(&records, sizeof(*to), 0);
 	/* One branch for all: verifiers before Linux 6.2 do not know that memory that was reserved is not null. */
 	if (!to) {

@@ -20,7 +20,7 @@ pub use course::{
 };
 pub use group::{GroupLimit, Limited, LimitedGroup};
 pub use pattern::{
-    CallPattern, CompleteRecord, FileIdentity, Looks, PatternFile, Step, StepKind, StepTotal, Stretch,
+    CallPattern, CompleteRecord, FileIdentity, Lookups, PatternFile, Step, StepKind, StepTotal, Stretch,
     buffer_offset,
 };
 pub use served::{RpcUse, ServedMount, ServerProcess};

@@ -23,9 +23,9 @@ pub struct CallPattern {
     /// near 0, threads take turns. Absent where no such call was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<f64>,
-    /// Looks at names; absent where none was recorded.
+    /// Look-ups of names; absent where none was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub looks: Option<Looks>,
+    pub lookups: Option<Lookups>,
 }
 
 /// A record of every call of a run, from its start. All calls of the program but the last ones ([`CompleteRecord::missing`]) are in
@@ -157,19 +157,25 @@ pub enum StepKind {
     Touch,
 }
 
-/// Recorded calls that looked at a name (stat, access, readlink), or were to open one that is not there. The names are in no record.
+/// Recorded calls that looked a name up and opened nothing: stat, access and readlink that found it or found that there is none, and opens that
+/// found none. The names themselves are not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Looks {
-    /// How many.
+pub struct Lookups {
+    /// Look-ups.
     pub calls: u64,
-    /// Of these: of a name that had been looked at before in the record, with the same outcome. With windows of calls, at least so many.
-    pub again: u64,
+    /// Those of a name that had been looked up before in the record, with the same outcome. What was looked up while calls were not recorded is
+    /// not known.
+    pub repeated: u64,
+    /// Those of names beyond the number that is told apart, of which none counts as repeated.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub beyond: u64,
 }
 
-impl Looks {
-    /// The part of them that were of a name that had been looked at before; `None` without any.
-    pub fn part_again(&self) -> Option<f64> {
-        (self.calls > 0).then(|| self.again as f64 / self.calls as f64)
+impl Lookups {
+    /// Look-ups for each name and outcome, at least; `None` without any.
+    pub fn each(&self) -> Option<f64> {
+        let first = self.calls.saturating_sub(self.repeated);
+        (first > 0).then(|| self.calls as f64 / first as f64)
     }
 }
 

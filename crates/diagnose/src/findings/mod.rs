@@ -16,7 +16,7 @@ mod fresh_buffers;
 mod healthy;
 mod inode_lock;
 mod lock;
-mod looks;
+mod lookups;
 mod loops;
 mod many_small_files;
 mod mapped_over_network;

@@ -200,7 +200,7 @@ impl CallLog {
         }
         let time_ns = record.returned_ns.saturating_sub(record.entered_ns);
         self.by_number.entry(record.number).or_default().add(time_ns);
-        self.names.look(record);
+        self.names.take(record);
         if record.value < 0 {
             return;
         }
@@ -356,7 +356,7 @@ impl CallLog {
     pub(crate) fn finish(mut self, path: impl Fn(FileKey) -> Option<String>) -> (CallPattern, Durations) {
         self.end();
         let CallLog { serials, mut stretches, loading, by_number, by_file, whole, overlap, names, .. } = self;
-        (stretches.overlap, stretches.looks) = (overlap.share(), names.looks());
+        (stretches.overlap, stretches.lookups) = (overlap.share(), names.lookups());
         if let Some(whole) = whole {
             let on_files: HashSet<u32> = serials
                 .iter()
@@ -423,7 +423,8 @@ fn named(
         .filter(|(_, serial)| uses.contains_key(serial))
         .collect();
     by_serial.sort_by_key(|(_, serial)| (std::cmp::Reverse(uses[serial]), *serial));
-    let mut pattern = CallPattern { overlap: logged.overlap, looks: logged.looks, ..CallPattern::default() };
+    let mut pattern =
+        CallPattern { overlap: logged.overlap, lookups: logged.lookups, ..CallPattern::default() };
     let mut index: HashMap<u32, u32> = HashMap::new();
     for (nth, ((file, flags), serial)) in by_serial.into_iter().enumerate() {
         let known = path(file).filter(|_| nth < MAX_FILES);

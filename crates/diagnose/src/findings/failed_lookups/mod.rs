@@ -8,12 +8,12 @@ use iowhy_core::finding::{Finding, FindingId};
 
 use super::failing::Failing;
 use super::report::Draft;
-use super::{Facts, Repairs, Rule, facts, looks, loops, say};
+use super::{Facts, Repairs, Rule, facts, lookups, loops, say};
 use crate::account::Entry;
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::FailedLookups,
-    claim: "names that do not exist are looked up again and again",
+    claim: "most look-ups are of names that do not exist",
     manual: include_str!("page.md"),
     judge,
     repairs: Repairs::none("names that a program looks up are not recorded"),
@@ -36,7 +36,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         "the part of those that fail, by their number, with what making the calls takes: {} of wall time",
         say::percent(facts.wall_share(cost_ns))
     ));
-    evidence.extend(looks::evidence(facts));
+    evidence.extend(lookups::evidence(facts));
     Draft {
         id: FindingId::FailedLookups,
         cost_ns,

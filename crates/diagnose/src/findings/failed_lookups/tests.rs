@@ -1,6 +1,7 @@
 //! Tests of the rule `failed-lookups`.
 
 use iowhy_core::layer::Layer;
+use iowhy_core::profile::Lookups;
 
 use super::*;
 use crate::classify::Operation;
@@ -27,6 +28,17 @@ fn a_search_along_a_path_is_named_and_a_list_in_memory_is_not() {
     assert!(found.gain.is_none(), "names are not recorded, so nothing can be repeated");
     assert!(found.gain_rest_unchanged.is_some_and(|bound| bound > 4.0 && bound < 5.1), "{found:?}");
     assert!(found.evidence.iter().any(|e| e.contains("78 % of wall time")), "{found:?}");
+}
+
+#[test]
+fn how_many_look_ups_were_repeated_is_evidence_where_it_was_recorded() {
+    let recorded = |calls| {
+        let run = search(0.8, 575_629, 559_429);
+        let found =
+            run.with(|p| p.pattern.lookups = Some(Lookups { calls, repeated: 90, beyond: 0 })).findings();
+        found[0].evidence.iter().any(|e| e.starts_with("90 of 5,000 recorded look-ups"))
+    };
+    assert!(recorded(5000) && !recorded(99), "too few say nothing");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
 use super::facts::{self, NAME_CALLS, OPEN_CALLS, OPEN_OR_NAME, PAGE_BYTES, Side};
-use super::looks::{self, Often};
+use super::lookups::{self, Often};
 use super::removable::Removable;
 use super::report::Draft;
 use super::{Changed, Facts, Repairs, Rule, loops, say};
@@ -50,25 +50,26 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }
     let cost_ns = cost.names.wall_ns + cost.bytes.wall_ns;
     let share = say::percent(facts.wall_share(cost_ns));
-    let (sentence, advice) = match files.looks_at_names(facts) {
-        Some(looks) => (
-            format!(
-                "{} look-ups of names and {} opens take {share} of wall time: {}",
-                say::count(looks),
-                say::count(files.opens.unwrap_or(0.0)),
-                match looks::often(facts) {
-                    Often::Again => "the same names are looked at again and again",
-                    Often::Once | Often::Unknown => "looking at names is the cost, not what is in the files",
-                }
-            ),
-            advice_on_looks(looks::often(facts), cost.waiting.wall_ns > cost.working.wall_ns),
-        ),
+    let mostly_waits = cost.waiting.wall_ns > cost.working.wall_ns;
+    let (sentence, advice) = match look_ups(facts) {
+        Some(look_ups) => {
+            let often = lookups::often(facts);
+            let cause = match often {
+                Often::Again => "the same names are looked up again and again",
+                Often::Seldom(_) | Often::Unknown => "looking at names is the cost, not what is in the files",
+            };
+            let (look_ups, opens) = (say::count(look_ups), say::count(files.opens.unwrap_or(0.0)));
+            (
+                format!("{look_ups} look-ups of names and {opens} opens take {share} of wall time: {cause}"),
+                advice_on_lookups(often, mostly_waits),
+            )
+        }
         None => (
             format!(
                 "{} take {share} of wall time: the number of files is the cost, not their bytes",
                 subject(files.opens)
             ),
-            advice(cost.waiting.wall_ns > cost.working.wall_ns),
+            advice(mostly_waits),
         ),
     };
     Draft {
@@ -109,12 +110,6 @@ impl Files {
         Some(Files { opens, bytes_each, known })
     }
 
-    /// Names that are examined, where it is so many that what is opened does not matter.
-    fn looks_at_names(&self, facts: &Facts<'_>) -> Option<f64> {
-        let looks = facts.counted_calls(&facts::EXAMINE_CALLS)?;
-        (looks >= MANY_LOOKS * self.opens?.max(OPENS_OF_A_START)).then_some(looks)
-    }
-
     fn are_small(&self) -> bool {
         self.bytes_each.is_some_and(|b| b <= SMALL_BYTES)
     }
@@ -142,6 +137,13 @@ impl Files {
             && matches!(e.class.operation, Operation::Read | Operation::Write)
             && self.bytes_each.is_some_and(|b| b <= PAGE_BYTES)
     }
+}
+
+/// Look-ups of names, where they are so many that what is opened does not matter.
+fn look_ups(facts: &Facts<'_>) -> Option<f64> {
+    let look_ups = facts.counted_calls(&facts::EXAMINE_CALLS)?;
+    let opens = facts.counted_calls(&OPEN_CALLS)?;
+    (look_ups >= MANY_LOOKS * opens.max(OPENS_OF_A_START)).then_some(look_ups)
 }
 
 /// What they cost.
@@ -206,7 +208,7 @@ fn evidence(facts: &Facts<'_>, files: &Files, cost: &Cost) -> Vec<String> {
     if let (Some(opens), Some(each)) = (files.opens, files.bytes_each) {
         evidence.push(format!("{} opens; {} moved for each", say::count(opens), say::bytes(each)));
     }
-    evidence.extend(files.looks_at_names(facts).and_then(|_| looks::evidence(facts)));
+    evidence.extend(look_ups(facts).and_then(|_| lookups::evidence(facts)));
     evidence.push(format!(
         "{} is CPU time, {} waiting",
         share(cost.working.wall_ns),
@@ -217,8 +219,9 @@ fn evidence(facts: &Facts<'_>, files: &Files, cost: &Cost) -> Vec<String> {
 
 /// One file that is opened repeatedly, a search along a path, or the start of processes.
 fn is_something_else(facts: &Facts<'_>) -> bool {
-    if !facts.handles_many_files() || facts.failed_part(&OPEN_OR_NAME).is_some_and(|part| part > MAX_FAILING)
-    {
+    let look_ups_are_repeated = || look_ups(facts).is_some() && lookups::often(facts) == Often::Again;
+    let one_file = !facts.handles_many_files() && !look_ups_are_repeated();
+    if one_file || facts.failed_part(&OPEN_OR_NAME).is_some_and(|part| part > MAX_FAILING) {
         return true;
     }
     let opens = facts.counted_calls(&OPEN_CALLS);
@@ -235,23 +238,22 @@ fn advice(mostly_waits: bool) -> String {
     format!("{pack}; if they must stay separate, {}", apart(mostly_waits))
 }
 
-fn advice_on_looks(often: Often, mostly_waits: bool) -> String {
+fn advice_on_lookups(often: Often, mostly_waits: bool) -> String {
     let again = "keep what a listing or stat returned in memory and follow changes (inotify, or your own), and keep a counter instead of \
                  testing which names are free";
     let once = format!(
         "use the types in the directory listing (d_type) instead of stat, or {}",
         apart(mostly_waits)
     );
-    let advice = match often {
-        Often::Again => format!("{again}."),
-        Often::Once => format!("each name is looked at about once: {once}"),
+    match often {
+        Often::Again => format!("Do not look up again: {again}."),
+        Often::Seldom(each) => format!("Each name is looked up {each:.1} times, on the average: {once}"),
         Often::Unknown => {
             format!(
-                "if the same names are looked at again and again, {again}; if each is looked at once, {once}"
+                "If the same names are looked up again and again, {again}; if each is looked up once, {once}"
             )
         }
-    };
-    advice[..1].to_uppercase() + &advice[1..]
+    }
 }
 
 fn apart(mostly_waits: bool) -> &'static str {

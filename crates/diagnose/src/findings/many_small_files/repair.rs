@@ -12,7 +12,7 @@ pub(super) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
         return Err("the briefly open files are not part of the replay".to_owned());
     };
     if tree.life.iter().any(|touch| touch.what == OnFile::Examine && touch.each >= MANY_LOOKS) {
-        return Err("which names are looked at is not recorded, only whether they were before".to_owned());
+        return Err("which names are looked up is not recorded".to_owned());
     }
     let (reads, makes) = (tree.does(OnFile::Read), tree.does(OnFile::Write));
     let copies = tree.does(OnFile::Copy);
@@ -96,7 +96,7 @@ mod tests {
             Plan { tree: Some(tree), passes: 1, ..Plan::default() }
         };
         let why = repaired(&plan(300.0), &RunFacts::default()).unwrap_err();
-        assert!(why.contains("only whether they were before"), "{why}");
+        assert!(why.contains("is not recorded"), "{why}");
         assert!(repaired(&plan(2.0), &RunFacts::default()).is_ok());
     }
 }
