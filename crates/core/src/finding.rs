@@ -108,7 +108,7 @@ macro_rules! finding_ids {
 
 with_findings!(finding_ids);
 
-/// Old wall time over new wall time with a change that was calibrated: what a [`Prediction`] leaves, as a ratio.
+/// Old wall time over new wall time with a change: what a [`Prediction`] leaves, as a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gain {
     /// The most likely value.
@@ -147,8 +147,8 @@ impl Gain {
     }
 }
 
-/// What a change leaves of the wall time: a part of the run's own calls was repeated on this machine, without and with the
-/// change, in turn.
+/// What a change leaves of the wall time. Where calls become others, a part of the run's own calls was repeated on this machine, without
+/// and with the change, in turn; where calls need not be made at all, the account of the run tells it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     /// The change, in a few words.
@@ -158,16 +158,24 @@ pub struct Prediction {
     pub remaining: Estimate,
     /// Wall time of the run without the observer, in nanoseconds.
     pub wall_ns: f64,
-    /// Calls of one repetition.
-    pub calls: u64,
-    /// Time of the repeated calls over the time that they took in the program; 1 is the same.
-    pub fidelity: Estimate,
+    /// What was repeated for it; absent where the calls need not be made, so that the account of the run tells what goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<RepeatedCalls>,
     /// The same change in other sizes, where its user chooses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<PredictedChoice>,
     /// What was assumed of the repeated calls, and what they leave out, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// Calls of a run that were repeated for a prediction.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RepeatedCalls {
+    /// Calls of one repetition.
+    pub calls: u64,
+    /// Time of the repeated calls over the time that they took in the program; 1 is the same.
+    pub fidelity: Estimate,
 }
 
 /// One size of a change.
@@ -316,14 +324,14 @@ pub struct Finding {
     /// The same in the terms of the well-known program that has this cause; absent where none was recognised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_program: Option<ProgramAdvice>,
-    /// The gain of the change by its prediction; absent where nothing was repeated.
+    /// The gain of the change by its prediction; absent where there is none.
     pub gain: Option<Gain>,
     /// Old wall time over new without all the time in calls, faults and waits that the account gives to what the change could take
     /// away, by the upper end of samples, and with the rest unchanged (Amdahl's law). No prediction: a change that also spares
     /// the program's own code can gain more. Absent where nearly all of the run could go, or the account does not tell.
     #[serde(default)]
     pub gain_rest_unchanged: Option<f64>,
-    /// The calibrated prediction behind the gain; absent where nothing was repeated.
+    /// The prediction behind the gain; absent where nothing was repeated, and the account does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<Prediction>,
     /// Why nothing was repeated for this finding, as the end of a sentence; absent where that was not wanted.

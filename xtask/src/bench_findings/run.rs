@@ -31,7 +31,9 @@ pub(super) fn watched(stage: &mut Stage, variant: Variant, binaries: &Binaries) 
     let findings: Vec<Finding> = serde_json::from_value(json["findings"].take()).map_err(unreadable)?;
     let why = findings.iter().filter_map(|f| Some((f.id, f.not_calibrated.clone()?)));
     let not_predicted = why.collect();
-    let predictions = findings.into_iter().filter_map(|f| Some((f.id, f.prediction?)));
+    // What is by the account is made anew by the rules of the day.
+    let calibrated = |f: Finding| Some((f.id, f.prediction.filter(|p| p.repeated.is_some())?));
+    let predictions = findings.into_iter().filter_map(calibrated);
     Ok(Watched { profile, predictions: predictions.collect(), not_predicted })
 }
 

@@ -74,7 +74,6 @@ mod tests {
         };
         let prediction = |id| {
             let choices = findings::choices(id).iter().map(choice).collect();
-            let fidelity = Estimate { unit: Unit::Ratio, ..remaining(1.0) };
             let how = String::new();
             (
                 id,
@@ -82,8 +81,7 @@ mod tests {
                     how,
                     remaining: remaining(0.5),
                     wall_ns: 1.0,
-                    calls: 1,
-                    fidelity,
+                    repeated: None,
                     choices,
                     notes: Vec::new(),
                 },

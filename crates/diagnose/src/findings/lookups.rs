@@ -31,6 +31,11 @@ pub(super) fn often(facts: &Facts<'_>) -> Often {
     }
 }
 
+/// The part of the recorded look-ups that were of a name that was looked up before: at least so much of the run's are.
+pub(super) fn repeated_part(facts: &Facts<'_>) -> Option<f64> {
+    recorded(facts).map(|lookups| lookups.repeated as f64 / lookups.calls.max(1) as f64)
+}
+
 /// The same in figures.
 pub(super) fn evidence(facts: &Facts<'_>) -> Option<String> {
     let lookups = recorded(facts)?;

@@ -58,7 +58,8 @@ pub(super) fn within_calls(facts: &Facts<'_>) -> impl Fn(&Entry) -> f64 {
     move |e| if is_own(e) { seen } else { 0.0 }
 }
 
-fn is_own(e: &Entry) -> bool {
+/// The program's own code, and interrupts meanwhile.
+pub(super) fn is_own(e: &Entry) -> bool {
     e.busy && matches!(e.class.operation, Operation::User | Operation::Interrupt)
 }
 

@@ -25,6 +25,7 @@ mod memory_pressure;
 mod mmap_faults;
 mod mmap_lock;
 pub mod names;
+mod needless;
 mod no_readahead;
 mod noisy_neighbour;
 mod precedence;

@@ -159,9 +159,10 @@ pub(super) fn describe(findings: &mut Vec<Finding>, description: Option<Finding>
     }
 }
 
-/// Part of the wall time that a finding is about.
+/// Part of the wall time that a finding is about: what was repeated tells more than the account.
 pub(super) fn weight(f: &Finding) -> f64 {
-    f.gain.map_or(f.share, |g| 1.0 - 1.0 / g.predicted.max(1.0))
+    let repeated = f.prediction.as_ref().is_none_or(|p| p.repeated.is_some());
+    f.gain.filter(|_| repeated).map_or(f.share, |g| 1.0 - 1.0 / g.predicted.max(1.0))
 }
 
 #[cfg(test)]

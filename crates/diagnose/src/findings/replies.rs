@@ -512,8 +512,7 @@ mod tests {
             how: "one fdatasync for 100 records".into(),
             remaining,
             wall_ns: 10e9,
-            calls: 100,
-            fidelity: Estimate { value: 1.0, low: 1.0, high: 1.0, unit: Unit::Ratio, n: 9 },
+            repeated: None,
             choices: Vec::new(),
             notes: Vec::new(),
         };

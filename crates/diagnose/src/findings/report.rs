@@ -1,7 +1,7 @@
 //! How a rule says what it found: one place decides whether it is worth saying, and turns time into share and gain.
 //! What may not enter: causes.
 
-use iowhy_core::finding::{Finding, FindingId, Gain};
+use iowhy_core::finding::{Finding, FindingId, Gain, Prediction};
 
 use super::removable::Removable;
 use super::{Facts, WORTH_SAVING, say};
@@ -19,6 +19,21 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// The same, with the prediction by the account where nothing was repeated. It decides neither whether the cause is worth naming nor its
+    /// place: much of it may be the program's own code.
+    pub(super) fn finding_by_account(
+        self,
+        facts: &Facts<'_>,
+        prediction: Option<Prediction>,
+    ) -> Option<Finding> {
+        let mut finding = self.finding(facts)?;
+        if let (None, Some(prediction)) = (&finding.prediction, prediction) {
+            finding.gain = Some(prediction.gain(facts.program_wall_ns()));
+            finding.prediction = Some(prediction);
+        }
+        Some(finding)
+    }
+
     /// The finding, if it is worth naming: by its cost, and by what could be taken away.
     pub(super) fn finding(self, facts: &Facts<'_>) -> Option<Finding> {
         let wall = facts.program_wall_ns();

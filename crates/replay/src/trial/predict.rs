@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use iowhy_core::estimate::{Estimate, Unit};
-use iowhy_core::finding::{Finding, FindingId, PredictedChoice, Prediction};
+use iowhy_core::finding::{Finding, FindingId, PredictedChoice, Prediction, RepeatedCalls};
 use iowhy_core::replay::{Action, Op, Plan};
 use iowhy_diagnose::findings::{self, Facts};
 use iowhy_diagnose::repair::{Repaired, Sizes};
@@ -59,7 +59,9 @@ pub fn predict(
 ) -> Vec<Predicted> {
     let Calibration { facts, findings, time, live, seed } = *calibration;
     let until = Instant::now() + time;
-    let tried: Vec<&Finding> = findings.iter().filter(|f| f.id.is_repairable()).take(MAX_FINDINGS).collect();
+    let tried = findings.iter().filter(|f| f.id.is_repairable()).take(MAX_FINDINGS);
+    // What the account tells need not be tried.
+    let tried: Vec<&Finding> = tried.filter(|f| f.prediction.is_none()).collect();
     if tried.is_empty() {
         return Vec::new();
     }
@@ -278,8 +280,7 @@ fn prediction(
     Ok(Prediction {
         how: best.repaired.how.clone(),
         remaining: *left,
-        calls: times[baseline.arm].calls,
-        fidelity,
+        repeated: Some(RepeatedCalls { calls: times[baseline.arm].calls, fidelity }),
         wall_ns,
         choices: choices.collect(),
         notes: baseline.baseline.notes.clone(),

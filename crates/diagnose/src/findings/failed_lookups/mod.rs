@@ -7,6 +7,7 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 
 use super::failing::Failing;
+use super::needless::Needless;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, facts, lookups, loops, say};
 use crate::account::Entry;
@@ -37,6 +38,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         say::percent(facts.wall_share(cost_ns))
     ));
     evidence.extend(lookups::evidence(facts));
+    let needless = Needless {
+        how: "none of these failing calls",
+        notes: vec!["what asks once in their place is not in it".to_owned()],
+        of_all_calls: of_all,
+        of_own_code: of_all,
+    };
+    let prediction = needless.prediction(facts, part, part);
     Draft {
         id: FindingId::FailedLookups,
         cost_ns,
@@ -48,5 +56,5 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
                  directory that has most of the files first."
             .to_owned(),
     }
-    .finding(facts)
+    .finding_by_account(facts, prediction)
 }

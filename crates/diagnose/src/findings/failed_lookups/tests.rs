@@ -25,7 +25,10 @@ fn search(share: f64, calls: u64, failed: u64) -> Run {
 fn a_search_along_a_path_is_named_and_a_list_in_memory_is_not() {
     let found =
         slow_and_repaired(FindingId::FailedLookups, &search(0.8, 575_629, 559_429), &search(0.02, 70, 0));
-    assert!(found.gain.is_none(), "names are not recorded, so nothing can be repeated");
+    let gain = found.gain.unwrap();
+    // 0.97 x 0.8 of the run are failing calls; of the rest up to 0.97 of the program's own code go with them.
+    assert!((4.2..4.5).contains(&gain.low) && (33.0..36.0).contains(&gain.high), "{gain:?}");
+    assert!(found.prediction.as_ref().is_some_and(|p| p.repeated.is_none()), "nothing was repeated");
     assert!(found.gain_rest_unchanged.is_some_and(|bound| bound > 4.0 && bound < 5.1), "{found:?}");
     assert!(found.evidence.iter().any(|e| e.contains("78 % of wall time")), "{found:?}");
 }

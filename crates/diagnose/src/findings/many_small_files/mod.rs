@@ -5,11 +5,12 @@ mod repair;
 #[cfg(test)]
 mod tests;
 
-use iowhy_core::finding::{Finding, FindingId};
+use iowhy_core::finding::{Finding, FindingId, Prediction};
 use iowhy_core::layer::Layer;
 
 use super::facts::{self, NAME_CALLS, OPEN_CALLS, OPEN_OR_NAME, PAGE_BYTES, Side};
 use super::lookups::{self, Often};
+use super::needless::Needless;
 use super::removable::Removable;
 use super::report::Draft;
 use super::{Changed, Facts, Repairs, Rule, loops, say};
@@ -80,7 +81,24 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence: evidence(facts, &files, &cost),
         advice,
     }
-    .finding(facts)
+    .finding_by_account(facts, without_repeated_look_ups(facts))
+}
+
+/// The run without look-ups of names that were looked up before, where those are the cost.
+fn without_repeated_look_ups(facts: &Facts<'_>) -> Option<Prediction> {
+    let made = look_ups(facts).filter(|_| lookups::often(facts) == Often::Again)?;
+    let repeated = lookups::repeated_part(facts)?;
+    let all: u64 = facts.profile.calls.as_ref()?.calls.iter().map(|call| call.calls).sum();
+    let of_all = made / all.max(1) as f64;
+    let needless = Needless {
+        how: "each name looked up once",
+        notes: vec!["listings that go with them count as own code".to_owned()],
+        of_all_calls: repeated * of_all,
+        of_own_code: of_all,
+    };
+    let looks = |e: &Entry| f64::from(e.class.operation == Operation::Stat);
+    let lists = |e: &Entry| f64::from(e.class.operation == Operation::Names);
+    needless.prediction(facts, |e| repeated * looks(e), |e| looks(e).max(lists(e)))
 }
 
 /// The files that the program opens and names.

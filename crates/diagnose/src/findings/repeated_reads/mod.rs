@@ -8,6 +8,7 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::FileUse;
 
 use super::facts::{Side, entering};
+use super::needless::Needless;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, loops, say};
 use crate::account::Entry;
@@ -68,6 +69,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     if most.file.opens > 1 {
         evidence.push(format!("it was opened {} times", say::count(most.file.opens as f64)));
     }
+    let needless = Needless {
+        how: "each byte read once",
+        notes: vec!["what keeps the bytes is not in it".to_owned()],
+        of_all_calls: entries,
+        // It may all work on the bytes, and what it makes of them may be kept.
+        of_own_code: part,
+    };
+    // At most, the one record is read of all that was read to find it: which of the bytes are needed is not seen.
+    let prediction =
+        needless.prediction(facts, |e| part * f64::from(reading(e)), |e| of_files * f64::from(reading(e)));
     Draft {
         id: FindingId::RepeatedReads,
         cost_ns,
@@ -84,7 +95,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
                  all items at once."
             .to_owned(),
     }
-    .finding(facts)
+    .finding_by_account(facts, prediction)
 }
 
 /// What was read of a file beyond what it holds.

@@ -31,7 +31,9 @@ fn ids(run: &Run) -> Vec<FindingId> {
 fn a_log_read_from_its_first_byte_is_named_and_one_read_on_is_not() {
     let found = slow_and_repaired(FindingId::RepeatedReads, &polls(200, 0.4, |_| ()), &polls(1, 0.4, |_| ()));
     bound_leaves(&found, 1.0 - 0.4 * 199.0 / 200.0);
-    assert!(found.gain.is_none(), "nothing of it is repeated");
+    let left = found.prediction.as_ref().map(|p| p.remaining).unwrap();
+    // 4 s, of which 1.6 are reads, but for the first pass; what works on the bytes goes at most.
+    assert!((2.408e9..2.5e9).contains(&left.high) && left.low < 0.04e9, "{left:?}");
     assert!(found.evidence.iter().any(|e| e.contains("200 times each byte")), "{found:?}");
     assert!(found.evidence.iter().any(|e| e.contains("opened 200 times")), "{found:?}");
 }

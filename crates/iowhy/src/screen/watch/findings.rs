@@ -66,16 +66,23 @@ fn time_that_remains(finding: &Finding) -> Option<String> {
     };
     let span = |e: &Estimate| format!("{} [{}, {}]", time(e.value), time(e.low), time(e.high));
     let mut text = format!(
-        "with {}: {} instead of {}; measured by repeating {} of its calls here, n = {}",
+        "with {}: {} instead of {}; ",
         prediction.how,
         span(&prediction.remaining),
         time(prediction.wall_ns),
-        count(prediction.calls),
-        prediction.remaining.n
     );
-    let fidelity = prediction.fidelity.value;
-    if (fidelity - 1.0).abs() > NEAR {
-        let _ = write!(text, "; unchanged, they take {fidelity:.2}x their time in the program");
+    match &prediction.repeated {
+        Some(repeated) => {
+            let (calls, n) = (count(repeated.calls), prediction.remaining.n);
+            let _ = write!(text, "measured by repeating {calls} of its calls here, n = {n}");
+            let fidelity = repeated.fidelity.value;
+            if (fidelity - 1.0).abs() > NEAR {
+                let _ = write!(text, "; unchanged, they take {fidelity:.2}x their time in the program");
+            }
+        }
+        None => text.push_str(
+            "by the account of this run: at the long end all of the program's own code stays, at the short end its part around these calls goes",
+        ),
     }
     let sizes: Vec<String> = prediction
         .choices
@@ -136,21 +143,19 @@ fn first_sentence(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use iowhy_core::estimate::Unit;
-    use iowhy_core::finding::{FindingId, Prediction};
+    use iowhy_core::finding::{FindingId, Prediction, RepeatedCalls};
 
     use super::*;
 
-    #[test]
-    fn what_a_prediction_assumes_is_said() {
+    fn predicted(repeated: Option<RepeatedCalls>, note: &str) -> String {
         let estimate = |value| Estimate { value, low: value, high: value, unit: Unit::Nanoseconds, n: 7 };
         let prediction = Prediction {
             how: "one fdatasync for 100 records".to_owned(),
             remaining: estimate(1e9),
             wall_ns: 3e9,
-            calls: 100,
-            fidelity: Estimate { unit: Unit::Ratio, ..estimate(1.0) },
+            repeated,
             choices: Vec::new(),
-            notes: vec!["a third of its reads is cached before each repeat".to_owned()],
+            notes: vec![note.to_owned()],
         };
         let finding = Finding {
             id: FindingId::SyncPerWrite,
@@ -166,9 +171,19 @@ mod tests {
             replies: None,
             undecided: false,
         };
-        let text = time_that_remains(&finding).unwrap();
+        time_that_remains(&finding).unwrap()
+    }
+
+    #[test]
+    fn what_a_prediction_rests_on_and_assumes_is_said() {
+        let fidelity = Estimate { value: 1.0, low: 1.0, high: 1.0, unit: Unit::Ratio, n: 7 };
+        let note = "a third of its reads is cached before each repeat";
+        let text = predicted(Some(RepeatedCalls { calls: 100, fidelity }), note);
         assert!(text.starts_with("with one fdatasync for 100 records: 1.00 s"), "{text}");
-        assert!(text.ends_with("n = 7; a third of its reads is cached before each repeat"), "{text}");
+        assert!(text.contains("repeating 100 of its calls here, n = 7; a third"), "{text}");
+        let by_account = predicted(None, note);
+        assert!(by_account.contains("3.00 s; by the account of this run: at the long end"), "{by_account}");
+        assert!(by_account.ends_with(note) && !by_account.contains("n = "), "{by_account}");
     }
 
     #[test]
