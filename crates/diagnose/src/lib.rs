@@ -6,8 +6,10 @@
 pub mod account;
 pub mod advice;
 pub mod classify;
+mod divisions;
 pub mod findings;
 pub mod machine;
+pub mod paces;
 pub mod phases;
 pub mod ranks;
 pub mod repair;

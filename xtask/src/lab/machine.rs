@@ -48,24 +48,26 @@ pub(super) struct Machine<'a> {
 }
 
 /// A disk of the emulator's, for guests in the host's time: virtual time would leap while the host waits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Throttled {
     /// What it is called, as its serial number too.
     pub(super) name: &'static str,
     /// Its size. It reads as zeros, and no file of the host stands behind it.
     pub(super) bytes: u64,
-    /// What may be read of it in a second, after the tenth of that which the emulator lets pass at once.
-    pub(super) bytes_per_second: u64,
+    /// Its limits, as QEMU names them: `bps-read` is what may be read of it in a second, after the tenth of that which the emulator lets pass
+    /// at once; `iops-total-max` and `iops-total-max-length` are the rate of a burst and its seconds.
+    pub(super) limits: Vec<(&'static str, u64)>,
 }
 
 impl Throttled {
     fn attach(&self, command: &mut Command) {
-        let (name, bytes, rate) = (self.name, self.bytes, self.bytes_per_second);
+        let Throttled { name, bytes, limits } = self;
+        let limits: String =
+            limits.iter().map(|(limit, value)| format!(",throttling.{limit}={value}")).collect();
         command
             .arg("-drive")
             .arg(format!(
-                "if=none,id={name},format=raw,file.driver=null-co,file.size={bytes},file.read-zeroes=on,\
-                 throttling.bps-read={rate}"
+                "if=none,id={name},format=raw,file.driver=null-co,file.size={bytes},file.read-zeroes=on{limits}"
             ))
             .arg("-device")
             .arg(format!("virtio-blk-pci,drive={name},serial={name}"));

@@ -9,8 +9,8 @@ use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 use iowhy_core::model::{Cost, LayerCost, MODEL_SCHEMA, StackModel};
 use iowhy_core::profile::{
-    Access, BlockSample, CallCount, CallCounts, DeviceUse, FileUse, Profile, SIZE_CLASSES, SampledShare,
-    StackTime, State, Symbol, Thread, size_class,
+    Access, BlockSample, CallCount, CallCounts, Course, CourseStep, DeviceStep, DeviceUse, FileUse, Profile,
+    SIZE_CLASSES, SampledShare, StackTime, State, Symbol, Thread, size_class,
 };
 
 use super::{Facts, judge};
@@ -235,6 +235,24 @@ impl Run {
     pub fn ids(&self) -> Vec<FindingId> {
         self.findings().iter().map(|f| f.id).collect()
     }
+}
+
+/// Steps of a tenth of a second in which `vda` reads: requests, bytes of each, in flight, part of the step that it is busy.
+pub fn device_course(steps: impl IntoIterator<Item = (f64, f64, f64, f64)>) -> Course {
+    const STEP_NS: u64 = 100_000_000;
+    let mut course = Course::default();
+    for (n, (requests, bytes, in_flight, busy)) in (1..).zip(steps) {
+        let busy_ns = (busy * STEP_NS as f64) as u64;
+        let (moved, waited) = ((requests * bytes) as u64, (in_flight * busy_ns as f64) as u64);
+        let requests = requests as u64;
+        let counts = [requests, moved, 0, 0, requests, waited, busy_ns];
+        course.push(CourseStep {
+            end_ns: n * STEP_NS,
+            devices: vec![DeviceStep { name: "vda".to_owned(), stacked: false, counts }],
+            ..CourseStep::default()
+        });
+    }
+    course
 }
 
 /// Asserts that the slow run names a cause first and the repaired one does not name it, and that the manual shows the

@@ -1,6 +1,7 @@
-//! Phases and pauses of a run, or of a machine.
+//! What happened over time in a run, or in a machine: phases and pauses, and devices that became slower.
 
 use iowhy_core::profile::Course;
+use iowhy_diagnose::paces::{self, Pace, Slower};
 use iowhy_diagnose::phases::{Stretch, Whose, phases};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,10 +65,75 @@ impl StretchRecord {
     }
 }
 
-/// Phases, where there is more than one, and pauses.
-pub(crate) fn records(course: Option<&Course>, whose: Whose) -> (Vec<StretchRecord>, Vec<StretchRecord>) {
-    let found = course.map(|course| phases(course, whose)).unwrap_or_default();
-    let records = |of: Vec<Stretch>| of.into_iter().map(StretchRecord::new).collect();
-    let several = found.phases.len() > 1;
-    (if several { records(found.phases) } else { Vec::new() }, records(found.pauses))
+/// What happened over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OverTime {
+    /// Stretches in which a program, a control group or all devices read and wrote at other rates than before, in their order; absent where
+    /// rates never changed, or were not counted. With `--live` of all of the watch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<StretchRecord>,
+    /// Stretches in which nothing of theirs went on (no call returned, no request ended) while tasks waited for I/O or memory, longest
+    /// first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<StretchRecord>,
+    /// Block devices that served requests of the same kind, with as many in flight, more slowly from some moment on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slower_devices: Vec<SlowerDevice>,
+}
+
+/// A block device that became slower: by half again at least, for a second at least.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SlowerDevice {
+    /// Its name.
+    pub device: String,
+    /// When, from the beginning of the watch.
+    pub at_s: f64,
+    /// Until then.
+    pub before: PaceRecord,
+    /// From then on.
+    pub after: PaceRecord,
+}
+
+/// How a device served requests.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PaceRecord {
+    /// Requests that ended in a second in which it was busy: the median over steps of time.
+    pub requests_per_second: f64,
+    /// The middle half of the steps: its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// Mean size of a request.
+    pub request_bytes: f64,
+    /// Requests in flight while it was busy.
+    pub in_flight: f64,
+}
+
+impl From<Pace> for PaceRecord {
+    fn from(of: Pace) -> PaceRecord {
+        let Pace { per_second, middle_half: [low, high], bytes, in_flight, .. } = of;
+        PaceRecord { requests_per_second: per_second, low, high, request_bytes: bytes, in_flight }
+    }
+}
+
+impl From<Slower> for SlowerDevice {
+    fn from(of: Slower) -> SlowerDevice {
+        let Slower { device, at_ns, before, after } = of;
+        SlowerDevice { device, at_s: at_ns as f64 / 1e9, before: before.into(), after: after.into() }
+    }
+}
+
+impl OverTime {
+    /// That of these steps. Phases are told where there is more than one.
+    pub(crate) fn new(course: Option<&Course>, whose: Whose) -> OverTime {
+        let Some(course) = course else { return OverTime::default() };
+        let found = phases(course, whose);
+        let records = |of: Vec<Stretch>| of.into_iter().map(StretchRecord::new).collect();
+        let several = found.phases.len() > 1;
+        OverTime {
+            phases: if several { records(found.phases) } else { Vec::new() },
+            pauses: records(found.pauses),
+            slower_devices: paces::slower(course).into_iter().map(SlowerDevice::from).collect(),
+        }
+    }
 }

@@ -12,7 +12,7 @@ use iowhy_linux::control_group::GroupSeen;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::phases::{self, StretchRecord};
+use super::phases::OverTime;
 use super::watch::Invocation;
 use super::{Kind, SCHEMA};
 
@@ -45,13 +45,9 @@ pub struct WholeMachineRecord {
     pub closure: Vec<Closure>,
     /// Who waited, and who caused it.
     pub account: MachineAccount,
-    /// Stretches in which devices (of a control group: it, where that is counted) read and wrote at other rates than before, in their order;
-    /// absent where rates never changed. With `--live` of all of the watch.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub phases: Vec<StretchRecord>,
-    /// Stretches in which no request ended (of a control group: none was made) while tasks waited for I/O or memory, longest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pauses: Vec<StretchRecord>,
+    /// What happened over time; phases and pauses are those of requests of all devices, or of a control group's where they are counted.
+    #[serde(flatten)]
+    pub over_time: OverTime,
     /// What was seen.
     pub profile: MachineProfile,
 }
@@ -110,7 +106,7 @@ impl WholeMachineRecord {
         limits: Vec<GroupLimit>,
         invocation: Invocation,
     ) -> WholeMachineRecord {
-        let (phases, pauses) = phases::records(profile.course.as_ref(), whose(profile.course.as_ref()));
+        let over_time = OverTime::new(profile.course.as_ref(), whose(profile.course.as_ref()));
         WholeMachineRecord {
             schema: SCHEMA,
             kind: Kind::WholeMachine,
@@ -124,8 +120,7 @@ impl WholeMachineRecord {
             verdict,
             closure: closure(&profile),
             account,
-            phases,
-            pauses,
+            over_time,
             profile,
         }
     }
@@ -133,7 +128,7 @@ impl WholeMachineRecord {
     /// The same with steps of time that are told apart from the account.
     #[must_use]
     pub fn with_course(mut self, course: Option<Course>) -> WholeMachineRecord {
-        (self.phases, self.pauses) = phases::records(course.as_ref(), whose(course.as_ref()));
+        self.over_time = OverTime::new(course.as_ref(), whose(course.as_ref()));
         self.profile.course = course;
         self
     }

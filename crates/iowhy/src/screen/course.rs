@@ -1,4 +1,4 @@
-//! What happened over time: phases and pauses in words; on a page, strips of the program, of the control group and of the machine.
+//! What happened over time: phases, pauses and devices that became slower in words; on a page, strips of the program, of the control group and of the machine.
 
 use iowhy_core::profile::{Course, GroupDeviceCourse};
 use iowhy_core::{text, units};
@@ -7,7 +7,7 @@ use iowhy_view::document::{Chart, Part, Section, Table};
 use iowhy_view::svg::strips::{self, Mark, Strip};
 
 use super::figures::{bytes, percent_of, plural, visible};
-use crate::record::phases::StretchRecord;
+use crate::record::phases::{OverTime, SlowerDevice, StretchRecord};
 
 /// Fewer steps make no picture.
 const MIN_STEPS: usize = 5;
@@ -16,6 +16,8 @@ const MAX_PHASES: usize = 5;
 const MAX_PAUSES: usize = 3;
 /// Devices with strips of their own, those with most time busy.
 const MAX_DEVICES: usize = 3;
+/// With fewer requests in flight than this there is one.
+const ONE_AT_A_TIME: f64 = 1.05;
 /// Rows of the table below the strips: steps are added up.
 const MAX_ROWS: usize = 30;
 
@@ -23,12 +25,9 @@ fn seconds(s: f64) -> String {
     units::time(s * 1e9)
 }
 
-/// Phases and pauses, a line each.
-pub(crate) fn lines(
-    whose: Whose,
-    phases: &[StretchRecord],
-    pauses: &[StretchRecord],
-) -> Vec<(String, String)> {
+/// Phases, pauses and slower devices, a line each.
+pub(crate) fn lines(whose: Whose, over_time: &OverTime) -> Vec<(String, String)> {
+    let OverTime { phases, pauses, slower_devices } = over_time;
     let more = |all: usize, most: usize| match all.saturating_sub(most) {
         0 => String::new(),
         more => format!("; {more} more: --json"),
@@ -48,7 +47,27 @@ pub(crate) fn lines(
         let told: Vec<String> = pauses.iter().take(MAX_PAUSES).map(|of| pause(whose, of)).collect();
         lines.push(("pauses".to_owned(), told.join("; ") + &more(pauses.len(), MAX_PAUSES)));
     }
+    lines.extend(slower_devices.iter().take(MAX_DEVICES).map(|of| ("slower".to_owned(), slower(of))));
     lines
+}
+
+/// What a device that became slower says nothing about.
+const MAY_BE: &str = "credits of a volume that are used up, a fast part of the device that is full, heat, or others at the same storage";
+
+/// `vda from 12.3 s on: 3.00 k/s requests instead of 6.01 k/s`
+fn slower(of: &SlowerDevice) -> String {
+    let SlowerDevice { device, at_s, before, after } = of;
+    let depth = match after.in_flight {
+        n if n < ONE_AT_A_TIME => "one at a time".to_owned(),
+        n => format!("with as many in flight ({n:.1})"),
+    };
+    format!(
+        "{device} from {} on: {} requests/s instead of {}, of the same size ({}) and {depth}; that may be {MAY_BE}",
+        seconds(*at_s),
+        units::count(after.requests_per_second.round() as u64),
+        units::count(before.requests_per_second.round() as u64),
+        bytes(after.request_bytes as u64)
+    )
 }
 
 /// `to 4.2 s reads 310 MiB/s`
@@ -96,12 +115,7 @@ fn pause(whose: Whose, of: &StretchRecord) -> String {
 }
 
 /// The section of a page; empty where there are too few steps.
-pub(crate) fn section(
-    course: Option<&Course>,
-    whose: Whose,
-    phases: &[StretchRecord],
-    pauses: &[StretchRecord],
-) -> Section {
+pub(crate) fn section(course: Option<&Course>, whose: Whose, over_time: &OverTime) -> Section {
     let Some(course) = course.filter(|course| course.ends_ns.len() >= MIN_STEPS) else {
         return Section::default();
     };
@@ -115,6 +129,7 @@ pub(crate) fn section(
             top: row.limit.unwrap_or_else(|| row.values.iter().copied().fold(0.0, f64::max)),
         })
         .collect();
+    let OverTime { phases, pauses, .. } = over_time;
     let marks: Vec<Mark> =
         pauses.iter().map(|of| Mark { begin: of.begin_s, end: of.end_s, tip: pause(whose, of) }).collect();
     let words = |row: usize, value: f64| (rows[row].words)(value);
@@ -128,7 +143,7 @@ pub(crate) fn section(
     let title = format!("{what} over time; the figure on the left is that of the upper edge");
     let chart = Chart { title, alt, svg, table: table(course, &rows) };
     let mut parts = vec![Part::Chart(chart)];
-    let told = lines(whose, phases, pauses);
+    let told = lines(whose, over_time);
     if !told.is_empty() {
         parts.insert(0, Part::Facts(told));
     }
@@ -254,6 +269,7 @@ mod tests {
     use iowhy_core::profile::{CourseStep, DeviceStep, GroupStep};
 
     use super::*;
+    use crate::record::phases::PaceRecord;
 
     const STEP_NS: u64 = 100_000_000;
 
@@ -294,21 +310,48 @@ mod tests {
         }
     }
 
+    fn over(phases: &[StretchRecord], pauses: &[StretchRecord]) -> OverTime {
+        OverTime { phases: phases.to_vec(), pauses: pauses.to_vec(), ..OverTime::default() }
+    }
+
+    #[test]
+    fn a_slower_device_is_told_with_its_demand() {
+        let pace = |requests_per_second, in_flight| PaceRecord {
+            requests_per_second,
+            low: requests_per_second,
+            high: requests_per_second,
+            request_bytes: 4096.0,
+            in_flight,
+        };
+        let told = |in_flight| {
+            let device = "vda".to_owned();
+            let (before, after) = (pace(6010.4, in_flight), pace(3001.8, in_flight));
+            let slower_devices = vec![SlowerDevice { device, at_s: 12.34, before, after }];
+            lines(Whose::Devices, &OverTime { slower_devices, ..OverTime::default() })
+        };
+        let (name, line) = &told(8.04)[0];
+        let begins = "vda from 12.3 s on: 3,002 requests/s instead of 6,010, of the same size (4 KiB) and with as many in flight (8.0); that may be credits";
+        assert!(name == "slower" && line.starts_with(begins), "{line}");
+        assert!(told(1.0)[0].1.contains("and one at a time; that may be"));
+    }
+
     #[test]
     fn phases_and_pauses_are_sentences() {
         let told = lines(
             Whose::Program,
-            &[stretch(0.0, 2.0), StretchRecord { end_s: 9.0, ..StretchRecord::default() }],
-            &[stretch(6.1, 7.3)],
+            &over(
+                &[stretch(0.0, 2.0), StretchRecord { end_s: 9.0, ..StretchRecord::default() }],
+                &[stretch(6.1, 7.3)],
+            ),
         );
         assert_eq!(told[0].1, "to 2.00 s reads 5.00 MiB/s, 1 sync; to 9.00 s no reads or writes");
         assert_eq!(
             told[1].1,
             "no call returned for 1.20 s at 6.10 s (tasks waited for I/O 98 % of it; vda busy 100 %, 410 MiB written)"
         );
-        assert!(lines(Whose::Program, &[], &[]).is_empty());
+        assert!(lines(Whose::Program, &OverTime::default()).is_empty());
         let many = vec![stretch(0.0, 1.0); MAX_PHASES + 2];
-        assert!(lines(Whose::Program, &many, &[])[0].1.ends_with("; 2 more: --json"));
+        assert!(lines(Whose::Program, &over(&many, &[]))[0].1.ends_with("; 2 more: --json"));
         for (whose, phase, pause) in [
             (
                 Whose::Group,
@@ -317,7 +360,7 @@ mod tests {
             ),
             (Whose::Devices, "all devices: to 2.00 s reads", "no request ended for 1.20 s at 6.10 s"),
         ] {
-            let told = lines(whose, &[stretch(0.0, 2.0)], &[stretch(6.1, 7.3)]);
+            let told = lines(whose, &over(&[stretch(0.0, 2.0)], &[stretch(6.1, 7.3)]));
             assert!(told[0].1.starts_with(phase) && told[1].1.starts_with(pause), "{told:?}");
         }
     }
@@ -327,8 +370,7 @@ mod tests {
         let section = section(
             Some(&course()),
             Whose::Program,
-            &[stretch(0.0, 4.0), stretch(4.0, 8.0)],
-            &[stretch(6.1, 7.3)],
+            &over(&[stretch(0.0, 4.0), stretch(4.0, 8.0)], &[stretch(6.1, 7.3)]),
         );
         let chart = section
             .parts
@@ -349,6 +391,6 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("The control group is app\\u{1b}")), "{notes:?}");
         assert!(chart.svg.contains("paused") && chart.alt == "8.00 s: 2 phases, 1 pause", "{}", chart.alt);
         assert!((2..=MAX_ROWS).contains(&chart.table.rows.len()));
-        assert!(super::section(None, Whose::Program, &[], &[]).is_empty());
+        assert!(super::section(None, Whose::Program, &OverTime::default()).is_empty());
     }
 }

@@ -1,6 +1,8 @@
-//! Disks of the emulator's, throttled in the host's time, alone and striped. The host may be busy, so only what a throttle
-//! cannot do is checked: let much more pass than it allows; and that two of them are not one.
+//! Disks of the emulator's, throttled in the host's time, alone and striped, and one with credits for a burst. The host may be busy, so only
+//! what a throttle cannot do is checked: let much more pass than it allows; that two of them are not one; and that the end of the credits is
+//! told.
 
+use super::watched::watched;
 use super::{Phase, ended_well};
 use crate::lab::answers::Answers;
 use crate::lab::boot::Boot;
@@ -18,11 +20,23 @@ const BURST: f64 = 2.0;
 /// The bytes of two disks come at most twice as fast; on a busy host less, but never as slowly as one.
 const TWO: f64 = 1.3;
 const DISKS: [&str; 2] = ["left", "right"];
+const BYTES: u64 = 64 << 20;
+
+const CREDITS: &str = "credits";
+/// Requests in a second when the credits are used up, and until then.
+const PACE: u64 = 100;
+const BURST_PACE: u64 = 500;
+/// Seconds that the credits last, and for which the program goes on.
+const BURST_S: u64 = 3;
+const AFTER_S: u64 = 5;
+const IN_FLIGHT: u64 = 8;
 
 fn boots() -> Vec<Boot> {
     let mut boot = Boot::new(NAME, Time::Real);
-    boot.disks =
-        DISKS.iter().map(|&name| Throttled { name, bytes: 64 << 20, bytes_per_second: RATE }).collect();
+    boot.disks = DISKS
+        .iter()
+        .map(|&name| Throttled { name, bytes: BYTES, limits: vec![("bps-read", RATE)] })
+        .collect();
     for module in ["virtio_pci", "virtio_blk", "dm_mod"] {
         boot.module(module, "");
     }
@@ -37,10 +51,40 @@ fn boots() -> Vec<Boot> {
             &format!("bench {device} --state direct --bs 1m --size 48m --runtime 4s"),
         );
     }
-    vec![boot]
+    vec![boot, with_credits()]
+}
+
+/// A disk that gives a burst until its credits are used up, beneath a program that asks for more than that all the time.
+fn with_credits() -> Boot {
+    let mut boot = Boot::new(CREDITS, Time::Real);
+    let limits =
+        vec![("iops-total", PACE), ("iops-total-max", BURST_PACE), ("iops-total-max-length", BURST_S)];
+    boot.disks = vec![Throttled { name: CREDITS, bytes: BYTES, limits }];
+    for module in ["virtio_pci", "virtio_blk"] {
+        boot.module(module, "");
+    }
+    boot.step(&["wait", "/dev/vda"]);
+    let reads = BURST_PACE * BURST_S + PACE * AFTER_S;
+    watched(&mut boot, "credits", &[], &format!("direct-random /dev/vda 4096 {reads} {IN_FLIGHT}"));
+    boot
+}
+
+/// The change of pace is told, with the pace that is the limit.
+fn credits(answers: &Answers, checks: &mut Checks) {
+    let run = answers.get(CREDITS, "credits");
+    ended_well(checks, "credits", run);
+    let told = run.at("/record/slower_devices/0");
+    let of = |key: &str| told.pointer(key).and_then(serde_json::Value::as_f64);
+    checks.holds("credits: their end is told", told["device"] == "vda", told.to_string());
+    let (before, after) = (of("/before/requests_per_second"), of("/after/requests_per_second"));
+    let held = after.is_some_and(|after| after <= BURST * PACE as f64);
+    checks.holds("credits: the limit is told", held, format!("{after:?}, at most {BURST} times {PACE}"));
+    let more = before.zip(after).is_some_and(|(before, after)| before > after);
+    checks.holds("credits: the burst was faster", more, format!("{before:?}"));
 }
 
 fn judge(answers: &Answers, checks: &mut Checks) {
+    credits(answers, checks);
     let [one, both] = ["one", "both"].map(|label| answers.get(NAME, label));
     ended_well(checks, "one throttled disk", one);
     ended_well(checks, "a stripe over two", both);

@@ -11,6 +11,7 @@ use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::Wait;
+use crate::paces::{self, Plateau};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::DeviceSaturated,
@@ -26,6 +27,12 @@ const BUSY: f64 = 0.9;
 const MANY: f64 = 4.0;
 /// Requests of this size keep a device at its transfer rate even one at a time.
 const LARGE_BYTES: f64 = 65_536.0;
+/// What helps where each request costs the device more than its bytes.
+const FEWER_REQUESTS: &str = "Make fewer requests: larger ones, with what is used together side by side, and keep what is read \
+                              again in memory. Or request fewer bytes (compress, read only the columns or ranges that are needed)";
+/// What helps where it is bytes.
+const FEWER_BYTES: &str = "Request fewer bytes (compress, cache data that is read again, read only the columns or ranges \
+                           that are needed)";
 /// Waiting for the device must be this part of the wall time.
 const MUCH: f64 = 0.3;
 
@@ -65,6 +72,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         say::count(requests as f64)
     )];
     evidence.extend(in_flight.map(|n| format!("queue depth {n:.1} while it was busy")));
+    let plateau = facts.profile.course.as_ref().and_then(|course| paces::plateau(course, &device.name));
+    evidence.extend(plateau.map(|Plateau { pace, in_flight: [few, many] }| {
+        format!(
+            "it served {} requests/s whether {few:.0} or {many:.0} were in flight: more of them only wait longer",
+            say::count(pace.per_second)
+        )
+    }));
     evidence.extend(mean.map(|b| format!("mean request size: {}", say::bytes(b))));
     evidence.push(format!(
         "waiting for it takes {} of wall time; reordering the same requests or more queue depth would not help much",
@@ -81,9 +95,10 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
-        advice: "Request fewer bytes (compress, cache data that is read again, read only the columns or ranges \
-                 that are needed), spread the data over more devices, or use a faster one."
-            .into(),
+        advice: format!(
+            "{}, spread the data over more devices, or use a faster one.",
+            if mean.is_some_and(|b| b < LARGE_BYTES) { FEWER_REQUESTS } else { FEWER_BYTES }
+        ),
     }
     .finding(facts)
 }

@@ -4,7 +4,7 @@ use iowhy_core::layer::Layer;
 
 use super::*;
 use crate::classify::Operation;
-use crate::findings::synthetic::{Run, access, slow_and_repaired};
+use crate::findings::synthetic::{Run, access, device_course, slow_and_repaired};
 
 fn pass(wait: f64, busy: f64) -> Run {
     Run::new(10.0)
@@ -44,4 +44,24 @@ fn a_device_that_only_others_use_is_not_the_one_that_is_waited_for() {
     assert!(!ids(&run), "the busy one holds no file of the program");
     run.profile.files[0].device = Some("others".into());
     assert!(ids(&run));
+}
+
+#[test]
+fn that_more_in_flight_only_wait_longer_is_said_where_it_was_seen() {
+    let small = |in_flight: fn(u64) -> f64, pace: fn(f64) -> f64| {
+        let steps = (0..80).map(|n| (pace(in_flight(n)), 4096.0, in_flight(n), 1.0));
+        let run = pass(0.7, 0.98).device(0.98, 8.0, |d| (d.reads, d.read_bytes) = (40_000, 40_000 << 12));
+        let run = run.with(|p| {
+            p.files[0].reads = access(1000, 1000 << 12, 0);
+            p.course = Some(device_course(steps));
+        });
+        run.findings().into_iter().find(|f| f.id == FindingId::DeviceSaturated).unwrap()
+    };
+    let varies = |n: u64| if n.is_multiple_of(2) { 4.0 } else { 16.0 };
+    let limited = small(varies, |_| 300.0);
+    let said = "it served 3,000 requests/s whether 4 or 16 were in flight: more of them only wait longer";
+    assert!(limited.evidence.iter().any(|e| e == said), "{limited:?}");
+    assert!(limited.advice.starts_with("Make fewer requests"), "they are small: {}", limited.advice);
+    let silent = |found: Finding| !found.evidence.iter().any(|e| e.contains("whether"));
+    assert!(silent(small(varies, |in_flight| 20.0 * in_flight)) && silent(small(|_| 8.0, |_| 300.0)));
 }

@@ -17,6 +17,7 @@ use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
 use crate::account::Entry;
 use crate::classify::{Operation, Wait};
+use crate::paces::{self, Pace};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::QueueDepthOne,
@@ -79,6 +80,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         Some(p) => format!("it serves {p:.1} requests at once (measured)"),
         None => "its parallelism was not measured (`iowhy DIR` measures it)".into(),
     });
+    if let Some(slower) = slower(facts) {
+        evidence.insert(1, slower);
+    }
     let side = if reads >= writes { Side::Read } else { Side::Write };
     let order_known =
         facts.sequential_reads().or_else(|| share_of(facts.tally(Side::Write).sequential)).is_some();
@@ -113,6 +117,19 @@ fn asked_at_once(facts: &Facts<'_>, waiting: impl Fn(&Entry) -> bool, depth: f64
         return depth;
     }
     depth.min(facts.concurrency(waiting))
+}
+
+/// Where the device became slower: a rate that is a limit is one for any number of requests.
+fn slower(facts: &Facts<'_>) -> Option<String> {
+    let device = &facts.device()?.name;
+    let slower = paces::slower(facts.profile.course.as_ref()?).into_iter().find(|of| of.device == *device)?;
+    let each = |of: Pace| say::time(1e9 / of.per_second);
+    Some(format!(
+        "{device} took {} for each request from {} on, {} before: if a limit of the volume holds them back, more in flight only wait longer",
+        each(slower.after),
+        say::time(slower.at_ns as f64),
+        each(slower.before)
+    ))
 }
 
 fn threads_words(threads: f64) -> String {

@@ -3,7 +3,9 @@
 use iowhy_core::layer::Layer;
 
 use super::*;
-use crate::findings::synthetic::{Run, access, bound_leaves, looked, model, slow_and_repaired};
+use crate::findings::synthetic::{
+    Run, access, bound_leaves, device_course, looked, model, slow_and_repaired,
+};
 
 /// Random reads of 4 KiB with this queue depth.
 fn random(depth: f64) -> Run {
@@ -85,4 +87,15 @@ fn of_an_unknown_device_all_waits_may_go() {
     let found = run.findings().remove(0);
     assert!(!found.sentence.contains("several"), "nobody measured it: {found:?}");
     assert_eq!(found.gain_rest_unchanged, None, "10 of 10 s");
+}
+
+#[test]
+fn a_device_that_became_slower_may_have_a_limit_for_any_depth() {
+    let run = |later: f64| {
+        let steps = (0..80).map(|n| (if n < 30 { 200.0 } else { later }, 4096.0, 1.0, 1.0));
+        random(1.0).with(|p| p.course = Some(device_course(steps))).findings().remove(0)
+    };
+    let said = "vda took 2.00 ms for each request from 3.00 s on, 500 µs before: if a limit of the volume holds them back, more in flight only wait longer";
+    assert_eq!(run(50.0).evidence[1], said);
+    assert!(!run(200.0).evidence.iter().any(|e| e.contains("limit of the volume")));
 }

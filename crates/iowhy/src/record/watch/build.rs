@@ -22,8 +22,9 @@ use super::{
     WatchRecord,
 };
 use crate::analyzer::{Analyzer, Explained};
+use crate::record::phases::OverTime;
 use crate::record::rank::RankRecord;
-use crate::record::{Kind, SCHEMA, phases};
+use crate::record::{Kind, SCHEMA};
 
 /// What the command knows beside the profile.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +64,7 @@ pub fn record(
     let unexplained = account.layers.get(Layer::Unexplained).total_ns();
     let mut environment = invocation.environment;
     add_device(&mut environment, &profile);
-    let (phases, pauses) = phases::records(profile.course.as_ref(), Whose::Program);
+    let over_time = OverTime::new(profile.course.as_ref(), Whose::Program);
     WatchRecord {
         schema: SCHEMA,
         kind: Kind::WatchedProgram,
@@ -98,8 +99,7 @@ pub fn record(
         call_sites: call_sites(account, &clock, &basis),
         file_without_names: file_without_names(account),
         names_of_scripts: advice::names_of_scripts(&profile, account).map(str::to_owned),
-        phases,
-        pauses,
+        over_time,
         proof: None,
         profile,
     }

@@ -21,7 +21,7 @@ use iowhy_core::profile::{DeviceUse, End, FileUse, Limitation, Profile, Tier};
 use iowhy_core::warning::Warning;
 
 use crate::record::Kind;
-use crate::record::phases::StretchRecord;
+use crate::record::phases::OverTime;
 use crate::record::prove::Proof;
 use crate::record::rank::RankRecord;
 use schemars::JsonSchema;
@@ -104,13 +104,9 @@ pub struct WatchRecord {
     /// Most files of distributions are stripped; a file may also be gone, or not be readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_without_names: Option<String>,
-    /// Stretches in which the program read and wrote at other rates than before, in their order; absent where its rates never changed, or
-    /// where its calls were not counted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub phases: Vec<StretchRecord>,
-    /// Stretches in which none of the program's calls returned while tasks of the machine waited for I/O or memory, longest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pauses: Vec<StretchRecord>,
+    /// What happened over time; phases and pauses are those of the program's calls.
+    #[serde(flatten)]
+    pub over_time: OverTime,
     /// What became of the findings when they were tried (`--prove`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,

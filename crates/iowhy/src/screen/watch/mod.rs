@@ -40,9 +40,9 @@ pub fn chapter(record: &WatchRecord, detail: Detail) -> Chapter {
     sections.push(Section::quiet("Bytes and calls", usage::parts(record)));
     if page {
         let course = record.profile.course.as_ref();
-        sections.push(course::section(course, Whose::Program, &record.phases, &record.pauses));
+        sections.push(course::section(course, Whose::Program, &record.over_time));
     } else {
-        let told = course::lines(Whose::Program, &record.phases, &record.pauses);
+        let told = course::lines(Whose::Program, &record.over_time);
         sections.push(Section::quiet(
             "Over time",
             (!told.is_empty()).then_some(Part::Facts(told)).into_iter().collect(),

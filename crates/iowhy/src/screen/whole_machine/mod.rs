@@ -90,13 +90,13 @@ fn pressure(record: &WholeMachineRecord) -> Section {
     Section::quiet("pressure", parts)
 }
 
-/// Phases and pauses; on a page with strips. With `--live` they are of the whole watch.
+/// Phases, pauses and slower devices; on a page with strips. With `--live` they are of the whole watch.
 fn over_time(record: &WholeMachineRecord, detail: Detail) -> Section {
-    let (whose, WholeMachineRecord { phases, pauses, .. }) = (record.whose(), record);
+    let (whose, over_time) = (record.whose(), &record.over_time);
     if detail.is_page() {
-        return course::section(record.profile.course.as_ref(), whose, phases, pauses);
+        return course::section(record.profile.course.as_ref(), whose, over_time);
     }
-    let told = course::lines(whose, phases, pauses);
+    let told = course::lines(whose, over_time);
     Section::quiet("over time", (!told.is_empty()).then_some(Part::Facts(told)).into_iter().collect())
 }
 
