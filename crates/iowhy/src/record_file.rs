@@ -1,14 +1,16 @@
 //! Reading a record from a file, with an error that says what the file is instead.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use iowhy_core::problem::Problem;
 use iowhy_core::text::{acts, visible};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::error::Category;
-use serde_json::{Value, json};
 
 use crate::record::{Kind, SCHEMA};
 use crate::store;
@@ -16,25 +18,54 @@ use crate::store;
 /// A record of a whole sweep with its histograms has some tens of MiB.
 const MAX_BYTES: u64 = 1 << 30;
 
+/// A record of a kind and format that are known, all of whose numbers are figures of something.
+///
+/// It is kept as text and read into what its kind is made of, without a tree of values in between: that took as long as all that a report
+/// does besides.
+#[derive(Debug)]
+pub(crate) struct RecordText {
+    path: PathBuf,
+    kind: Kind,
+    text: Vec<u8>,
+    /// A text in it acts on a screen.
+    acts: bool,
+}
+
+impl RecordText {
+    /// Its kind.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// What it holds.
+    ///
+    /// # Errors
+    /// It lacks keys of its kind, or has them with other types.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        serde_json::from_slice(&self.text).map_err(|error| damaged(&self.path, &error))
+    }
+}
+
 /// Reads a record of any command, also one kept under a name (`@NAME`). `hint` says how to make one that would do.
 ///
 /// # Errors
 /// The file cannot be read, is cut off, is no record, or is one of a later format.
-pub(crate) fn any(path: &Path, hint: &str) -> Result<(Kind, Value), Problem> {
-    let path = &store::resolve(path)?;
-    let value: Value = parsed(path, &text(path, hint)?, hint)?;
-    let kind = kind_of(path, &value, hint)?;
+pub(crate) fn any(path: &Path, hint: &str) -> Result<RecordText, Problem> {
+    let path = store::resolve(path)?;
+    let text = text(&path, hint)?;
+    let looked: Looked = parsed(&path, &text, hint)?;
+    let kind = kind_of(&path, &text, hint)?;
     if kind == Kind::RunTime {
-        return Err(only_run_time(path));
+        return Err(only_run_time(&path));
     }
-    match beyond_sense(&value) {
+    match looked.beyond_sense {
         Some(place) => Err(Problem::refused(format!(
             "`{}` is a damaged record: {}",
             path.display(),
             place.trim_start_matches('.')
         ))
         .hint("make it again")),
-        None => Ok((kind, value)),
+        None => Ok(RecordText { path, kind, text, acts: looked.acts }),
     }
 }
 
@@ -47,14 +78,8 @@ pub(crate) fn part<T: DeserializeOwned>(
     hint: &str,
     kinds: &[Kind],
 ) -> Result<(Kind, T), Problem> {
-    #[derive(Deserialize)]
-    struct Head {
-        kind: Option<Value>,
-        schema: Option<Value>,
-    }
     let text = text(path, hint)?;
-    let head: Head = parsed(path, &text, hint)?;
-    let kind = kind_of(path, &json!({"kind": head.kind, "schema": head.schema}), hint)?;
+    let kind = kind_of(path, &text, hint)?;
     if !kinds.contains(&kind) {
         return Err(Problem::refused(format!(
             "`{}` is a record of another kind: {}",
@@ -80,9 +105,16 @@ fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8], hint: &str) -> Result<T
 }
 
 /// The kind of a record of a format that is known.
-fn kind_of(path: &Path, record: &Value, hint: &str) -> Result<Kind, Problem> {
+fn kind_of(path: &Path, text: &[u8], hint: &str) -> Result<Kind, Problem> {
+    #[derive(Deserialize)]
+    struct Head {
+        kind: Option<Value>,
+        schema: Option<Value>,
+    }
     let name = path.display();
-    match record.get("schema").and_then(Value::as_u64).zip(Kind::from_record(record)) {
+    let head: Head = parsed(path, text, hint)?;
+    let kind = head.kind.and_then(|kind| serde_json::from_value(kind).ok());
+    match head.schema.as_ref().and_then(Value::as_u64).zip(kind) {
         Some((schema, _)) if schema > u64::from(SCHEMA) => Err(Problem::refused(format!(
             "`{name}` has format {schema}; this iowhy ({}) reads up to {SCHEMA}",
             env!("CARGO_PKG_VERSION")
@@ -111,20 +143,98 @@ pub(crate) fn no_figure(path: &Path, figure: f64) -> Problem {
 /// The figures of a record (nanoseconds, bytes, shares) are smaller by far; sums and products of two below it are finite.
 pub(crate) const MAX_FIGURE: f64 = 1e30;
 
-/// Where a record holds a number that is no figure of anything, and which.
-fn beyond_sense(value: &Value) -> Option<String> {
-    match value {
-        Value::Number(number) if number.as_f64().is_none_or(|figure| figure.abs() > MAX_FIGURE) => {
-            Some(format!(" is {number}, and no figure is above {MAX_FIGURE:e}"))
+/// What is looked for in all of a record: a pass over its text that keeps nothing.
+#[derive(Debug, Default)]
+struct Looked {
+    /// Where it holds a number that is no figure of anything, and which.
+    beyond_sense: Option<String>,
+    /// Whether a text in it acts on a screen.
+    acts: bool,
+}
+
+impl<'de> Deserialize<'de> for Looked {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Looked, D::Error> {
+        let mut looked = Looked::default();
+        Look(&mut looked).deserialize(from)?;
+        Ok(looked)
+    }
+}
+
+struct Look<'a>(&'a mut Looked);
+
+impl Look<'_> {
+    /// Looks at an entry of a list or of an object, by `visit`; `place` is where it is.
+    fn entry<R, E>(
+        &mut self,
+        visit: impl FnOnce(Look<'_>) -> Result<R, E>,
+        place: impl Fn() -> String,
+    ) -> Result<R, E> {
+        let known = self.0.beyond_sense.is_some();
+        let visited = visit(Look(self.0))?;
+        if let Some(inner) = self.0.beyond_sense.as_mut().filter(|_| !known) {
+            inner.insert_str(0, &place());
         }
-        Value::Array(all) => all
-            .iter()
-            .enumerate()
-            .find_map(|(i, entry)| beyond_sense(entry).map(|place| format!("[{i}]{place}"))),
-        Value::Object(map) => map
-            .iter()
-            .find_map(|(key, entry)| beyond_sense(entry).map(|place| format!(".{}{place}", visible(key)))),
-        _ => None,
+        Ok(visited)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Look<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Look<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, figure: f64) -> Result<(), E> {
+        if (figure.is_nan() || figure.abs() > MAX_FIGURE) && self.0.beyond_sense.is_none() {
+            self.0.beyond_sense = Some(format!(" is {figure:e}, and no figure is above {MAX_FIGURE:e}"));
+        }
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.0.acts |= text.contains(acts);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        let mut at = 0_usize;
+        while self.entry(|look| list.next_element_seed(look), || format!("[{at}]"))?.is_some() {
+            at += 1;
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            self.0.acts |= key.contains(acts);
+            self.entry(|look| map.next_value_seed(look), || format!(".{}", visible(&key)))?;
+        }
+        Ok(())
     }
 }
 
@@ -132,10 +242,14 @@ fn beyond_sense(value: &Value) -> Option<String> {
 ///
 /// # Errors
 /// Those of [`any`].
-pub(crate) fn shown(path: &Path, hint: &str) -> Result<(Kind, Value), Problem> {
-    let (kind, mut value) = any(path, hint)?;
-    make_visible(&mut value);
-    Ok((kind, value))
+pub(crate) fn shown(path: &Path, hint: &str) -> Result<RecordText, Problem> {
+    let mut record = any(path, hint)?;
+    if std::mem::take(&mut record.acts) {
+        let mut value: Value = record.read()?;
+        make_visible(&mut value);
+        record.text = serde_json::to_vec(&value).map_err(|error| damaged(&record.path, &error))?;
+    }
+    Ok(record)
 }
 
 /// serde_json nests at most 128 deep, so the recursion is bounded.
@@ -157,7 +271,7 @@ fn make_visible(value: &mut Value) {
 }
 
 /// The error for a record that lacks keys of its kind, or has them with other types.
-pub(crate) fn damaged(path: &Path, error: &serde_json::Error) -> Problem {
+fn damaged(path: &Path, error: &serde_json::Error) -> Problem {
     Problem::refused(format!("`{}` is a damaged record: {error}", path.display())).hint("make it again")
 }
 

@@ -20,15 +20,14 @@ const HINT: &str = "make a record with `sudo iowhy --record-calls --json RECORD 
 /// (unless forced).
 pub(crate) fn record(path: &Path, force: bool, hint: &str) -> Result<(WatchRecord, Vec<Warning>), Problem> {
     let name = path.display();
-    let (kind, value) = record_file::any(path, HINT)?;
-    if kind != Kind::WatchedProgram {
+    let record = record_file::any(path, HINT)?;
+    if record.kind() != Kind::WatchedProgram {
         return Err(Problem::refused(format!(
             "`{name}` is a record of another command: it holds no watched program"
         ))
         .hint(HINT));
     }
-    let record: WatchRecord =
-        serde_json::from_value(value).map_err(|error| record_file::damaged(path, &error))?;
+    let record: WatchRecord = record.read()?;
     let here = machine::here();
     let mut warnings = Vec::new();
     if let Some(Difference { fact, before, after, .. }) =

@@ -95,7 +95,9 @@ fn outputs(path: &Path, original: &Path, comparing: bool) -> Vec<String> {
     };
     shown.push(text(&screen_of_history(&history), 100));
     shown.push(serde_json::to_string(&history).unwrap());
-    shown.extend(record_file::shown(path, "").map(|(_, value)| screens(value)).unwrap_or_default());
+    shown.extend(
+        record_file::shown(path, "").and_then(|record| record.read()).map(screens).unwrap_or_default(),
+    );
     shown
 }
 

@@ -12,7 +12,7 @@ use crate::ending::Ending;
 use crate::output::{self, spare_inputs};
 use crate::pending::Pending;
 use crate::record::{Kind, Record};
-use crate::record_file;
+use crate::record_file::{self, RecordText};
 use crate::{fio, store};
 use iowhy_view::{csv, openmetrics};
 
@@ -51,16 +51,16 @@ pub fn run(args: &ExportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 /// # Errors
 /// A file that is no record, or does not hold what the format needs.
 pub(super) fn exported(record: &Path, format: ExportFormat, list: Option<&str>) -> Result<String, Problem> {
-    let (kind, value) = record_file::any(record, "name a record that was made with `--json FILE`")?;
+    let read = record_file::any(record, "name a record that was made with `--json FILE`")?;
     Ok(match format {
-        ExportFormat::Csv => table(record, &value, list)?,
+        ExportFormat::Csv => table(record, &read.read()?, list)?,
         ExportFormat::FioJson => {
-            let text = serde_json::to_string_pretty(&fio::json(&measured(record, kind, value)?))
+            let text = serde_json::to_string_pretty(&fio::json(&measured(record, &read)?))
                 .map_err(|error| Problem::failed(format!("the export cannot be written as JSON: {error}")))?;
             text::json(text) + "\n"
         }
-        ExportFormat::Openmetrics => openmetrics::text(&value),
-        ExportFormat::FioJob => fio::job_of(&measured(record, kind, value)?),
+        ExportFormat::Openmetrics => openmetrics::text(&read.read()?),
+        ExportFormat::FioJob => fio::job_of(&measured(record, &read)?),
     })
 }
 
@@ -82,10 +82,10 @@ fn table(path: &Path, record: &Value, list: Option<&str>) -> Result<String, Prob
 }
 
 /// The record as one of measured cells.
-fn measured(path: &Path, kind: Kind, value: Value) -> Result<Record, Problem> {
-    if kind != Kind::Measurement {
+fn measured(path: &Path, record: &RecordText) -> Result<Record, Problem> {
+    if record.kind() != Kind::Measurement {
         return Err(Problem::refused(format!("`{}` holds no measured cells", path.display()))
             .hint("fio's formats are for records of `iowhy --json FILE` and `iowhy bench --json FILE`"));
     }
-    serde_json::from_value(value).map_err(|error| record_file::damaged(path, &error))
+    record.read()
 }

@@ -4,13 +4,14 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use iowhy_core::problem::Problem;
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::cli::{OutputArgs, ReportArgs};
 use crate::ending::Ending;
 use crate::output::{self, spare_inputs};
 use crate::pending::Pending;
 use crate::record::Kind;
+use crate::record::classic::ClassicRecord;
 use crate::record_file;
 use crate::report::{self, Known};
 use crate::store;
@@ -65,17 +66,13 @@ pub fn run(args: &ReportArgs, options: &OutputArgs) -> Result<Ending, Problem> {
 
 /// The record in a file; several of `classic all`.
 pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
-    let (kind, value) = record_file::shown(path, HINT)?;
-    let damaged = |error| record_file::damaged(path, &error);
-    let classic = |value| Ok(Known::Classic(Box::new(serde_json::from_value(value).map_err(damaged)?)));
-    match kind {
-        Kind::WatchedProgram => {
-            Ok(vec![Known::Watched(Box::new(serde_json::from_value(value).map_err(damaged)?))])
-        }
-        Kind::Proof => Ok(vec![Known::Proved(Box::new(serde_json::from_value(value).map_err(damaged)?))]),
-        Kind::Replay => Ok(vec![Known::Replayed(Box::new(serde_json::from_value(value).map_err(damaged)?))]),
+    let record = record_file::shown(path, HINT)?;
+    Ok(match record.kind() {
+        Kind::WatchedProgram => vec![Known::Watched(Box::new(record.read()?))],
+        Kind::Proof => vec![Known::Proved(Box::new(record.read()?))],
+        Kind::Replay => vec![Known::Replayed(Box::new(record.read()?))],
         Kind::Measurement => {
-            let record: crate::record::Record = serde_json::from_value(value).map_err(damaged)?;
+            let record: crate::record::Record = record.read()?;
             if record.cells.iter().all(|cell| cell.samples.is_empty()) {
                 return Err(Problem::refused(format!(
                     "`{}` holds no samples: nothing was measured before it ended",
@@ -83,41 +80,32 @@ pub(super) fn known(path: &Path) -> Result<Vec<Known>, Problem> {
                 ))
                 .hint(format!("measure again: `{}`", record.command)));
             }
-            Ok(vec![Known::Measured(Box::new(record))])
+            vec![Known::Measured(Box::new(record))]
         }
         Kind::Classics => {
-            let several = value.get("experiments").and_then(Value::as_array).cloned().unwrap_or_default();
-            several.into_iter().map(classic).collect()
+            #[derive(Deserialize)]
+            struct Classics {
+                #[serde(default)]
+                experiments: Vec<ClassicRecord>,
+            }
+            let several: Classics = record.read()?;
+            several.experiments.into_iter().map(|one| Known::Classic(Box::new(one))).collect()
         }
-        Kind::Classic => Ok(vec![classic(value)?]),
-        Kind::Comparison => {
-            Ok(vec![Known::Compared(Box::new(serde_json::from_value(value).map_err(damaged)?))])
+        Kind::Classic => vec![Known::Classic(Box::new(record.read()?))],
+        Kind::Comparison => vec![Known::Compared(Box::new(record.read()?))],
+        Kind::ComparisonOfPrograms => vec![Known::ComparedPrograms(Box::new(record.read()?))],
+        Kind::MergedRanks => vec![Known::Merged(Box::new(record.read()?))],
+        Kind::MeasuredRanks => vec![Known::MeasuredRanks(Box::new(record.read()?))],
+        Kind::Simulation => vec![Known::Simulated(Box::new(record.read()?))],
+        Kind::MissRatios => vec![Known::MissRatios(Box::new(record.read()?))],
+        Kind::StripeAdvice => vec![Known::Advised(Box::new(record.read()?))],
+        Kind::WholeMachine => vec![Known::WholeMachine(Box::new(record.read()?))],
+        Kind::SmallFiles => vec![Known::Tree(Box::new(record.read()?))],
+        _ => {
+            return Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
+                "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `--all`, `prove`, `bench`, `sim`, `mrc`, `classic`, \
+                 `compare`, `merge`, `tree` and `stripe advise`",
+            ));
         }
-        Kind::ComparisonOfPrograms => {
-            Ok(vec![Known::ComparedPrograms(Box::new(serde_json::from_value(value).map_err(damaged)?))])
-        }
-        Kind::MergedRanks => {
-            Ok(vec![Known::Merged(Box::new(serde_json::from_value(value).map_err(damaged)?))])
-        }
-        Kind::MeasuredRanks => {
-            Ok(vec![Known::MeasuredRanks(Box::new(serde_json::from_value(value).map_err(damaged)?))])
-        }
-        Kind::Simulation => {
-            Ok(vec![Known::Simulated(Box::new(serde_json::from_value(value).map_err(damaged)?))])
-        }
-        Kind::MissRatios => {
-            Ok(vec![Known::MissRatios(Box::new(serde_json::from_value(value).map_err(damaged)?))])
-        }
-        Kind::StripeAdvice => {
-            Ok(vec![Known::Advised(Box::new(serde_json::from_value(value).map_err(damaged)?))])
-        }
-        Kind::WholeMachine => {
-            Ok(vec![Known::WholeMachine(Box::new(serde_json::from_value(value).map_err(damaged)?))])
-        }
-        Kind::SmallFiles => Ok(vec![Known::Tree(Box::new(serde_json::from_value(value).map_err(damaged)?))]),
-        _ => Err(Problem::refused(format!("`{}` holds nothing that a report shows", path.display())).hint(
-            "a report shows records of `iowhy`, `iowhy -- CMD`, `attach`, `--all`, `prove`, `bench`, `sim`, `mrc`, `classic`, \
-             `compare`, `merge`, `tree` and `stripe advise`",
-        )),
-    }
+    })
 }

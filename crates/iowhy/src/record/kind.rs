@@ -4,7 +4,6 @@ use clap::ValueEnum;
 use schemars::JsonSchema;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// Kinds of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
@@ -61,11 +60,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// `None`: the value is no record.
-    pub fn from_record(record: &Value) -> Option<Kind> {
-        serde_json::from_value(record.get("kind")?.clone()).ok()
-    }
-
     /// `watched-program`
     pub fn id(self) -> String {
         let id = serde_json::to_value(self).unwrap_or_default();

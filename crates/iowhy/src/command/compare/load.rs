@@ -7,7 +7,6 @@ use iowhy_core::problem::Problem;
 use super::programs::Watched;
 use super::sides::Side;
 use crate::analyzer::Analyzer;
-use crate::record::watch::WatchRecord;
 use crate::record::{Kind, Record};
 use crate::record_file;
 
@@ -29,20 +28,14 @@ pub(super) fn side(side: &Side) -> Result<Loaded, Problem> {
     let meaning = Analyzer::new();
     let (mut cells, mut runs) = (Vec::new(), Vec::new());
     for path in &side.files {
-        let (kind, value) = record_file::shown(
+        let record = record_file::shown(
             path,
             "make a record with `iowhy --json FILE`, `iowhy bench --json FILE` or `iowhy --json FILE -- CMD`",
         )?;
-        if kind == Kind::WatchedProgram {
-            let record: WatchRecord =
-                serde_json::from_value(value).map_err(|error| record_file::damaged(path, &error))?;
-            runs.push(Watched::new(path, record, &meaning));
-        } else if kind == Kind::Measurement {
-            let record: Record =
-                serde_json::from_value(value).map_err(|error| record_file::damaged(path, &error))?;
-            cells.push(record);
-        } else {
-            return Err(other_record(path, kind));
+        match record.kind() {
+            Kind::WatchedProgram => runs.push(Watched::new(path, record.read()?, &meaning)),
+            Kind::Measurement => cells.push(record.read::<Record>()?),
+            kind => return Err(other_record(path, kind)),
         }
     }
     match (cells.pop(), cells.is_empty(), runs.is_empty()) {

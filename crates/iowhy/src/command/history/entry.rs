@@ -21,7 +21,7 @@ pub(super) fn kept(kept: Kept, here: &Environment) -> EntryRecord {
 /// A record in a file.
 pub(super) fn found(found: Found, here: &Environment) -> EntryRecord {
     let (kind, value, mut remark) = match record_file::shown(&found.path, "") {
-        Ok((kind, value)) => (Some(kind), value, String::new()),
+        Ok(record) => (Some(record.kind()), record.read().unwrap_or_default(), String::new()),
         Err(problem) => (None, Value::Null, problem.message),
     };
     let environment: Option<Environment> =
