@@ -4,6 +4,7 @@
 
 mod in_turn;
 mod moments;
+mod rest;
 mod roles;
 pub(super) mod touches;
 
@@ -563,8 +564,8 @@ impl<'a> Builder<'a> {
         let all: u64 = record.totals.iter().filter(takes_part).map(|total| total.calls).sum();
         if part < all || !whole {
             notes.push(format!(
-                "replayed: {} of {} recorded {}, from {} after the start on, without a gap; the rest of the run is \
-                 taken to gain as much",
+                "replayed: {} of {} recorded {}, from {} after the start on, without a gap; the rest of the run, as far as \
+                 it has such calls, is taken to gain as much",
                 count(part),
                 count(all),
                 if self.touches.count > 0.0 { "calls on files and touches of mapped pages" } else { "calls on files" },
@@ -609,33 +610,6 @@ impl<'a> Builder<'a> {
             );
         }
         notes
-    }
-
-    /// Time and calls of the whole record in the kinds of steps that are replayed, tracing included.
-    fn whole_run(&self, record: &CompleteRecord) -> (f64, f64) {
-        let replayed = |total: &&StepTotal| {
-            let step = Step { kind: total.kind, file: total.file, ..Step::default() };
-            match total.kind {
-                StepKind::Read | StepKind::Write | StepKind::Seek => self.takes_part(&step),
-                StepKind::Sync => self.takes_part(&step) || self.moment_in(total.file, None).is_some(),
-                StepKind::Open => self.is_made_for_a_moment(total.file),
-                StepKind::Touch => self.known(&step).is_some_and(|file| self.touches.on(file)),
-                StepKind::Allocate => {
-                    self.plan.any(|a| matches!(a.op, Op::Allocate { .. })) && self.takes_part(&step)
-                }
-                StepKind::Advise => self.plan.any(|a| a.op == Op::FadviseDontNeed) && self.takes_part(&step),
-                _ => false,
-            }
-        };
-        let totals = record.totals.iter().filter(replayed);
-        totals.fold((0.0, 0.0), |(time, calls), t| (time + t.time_ns as f64, calls + t.calls as f64))
-    }
-
-    /// Whether steps on a file are in the plan, whichever thread made them.
-    fn takes_part(&self, step: &Step) -> bool {
-        let of_a_moment =
-            || self.moments.iter().any(|((file, _), at)| Some(*file) == step.file && at.is_some());
-        self.known(step).is_some() || of_a_moment()
     }
 
     /// The operations of the account that the plan carries out.
