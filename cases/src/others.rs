@@ -28,12 +28,18 @@ struct Description {
     #[serde(default)]
     innocent: bool,
     state: State,
+    #[serde(default)]
     inputs: Vec<String>,
+    #[serde(default)]
     outputs: Vec<String>,
+    #[serde(default)]
     prepare: Vec<String>,
+    #[serde(default)]
     compile: Vec<String>,
     slow: Vec<String>,
+    #[serde(default)]
     repaired: Vec<String>,
+    #[serde(default)]
     needs: Vec<String>,
     /// The finding that says what `why_slow` says.
     cause: Option<String>,

@@ -1,0 +1,3 @@
+module seqpull
+
+go 1.21

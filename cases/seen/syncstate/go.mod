@@ -1,0 +1,3 @@
+module syncstate
+
+go 1.20
