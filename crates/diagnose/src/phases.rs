@@ -143,7 +143,7 @@ pub struct Phases {
 
 /// Finds them; none where those reads and writes are not counted.
 ///
-/// A run is divided where its rates change ([`divisions::parts`]; reads and writes together); it is told where they differ by a factor of two.
+/// A run is divided where its rates change (`divisions::parts`; reads and writes together); it is told where they differ by a factor of two.
 pub fn phases(course: &Course, whose: Whose) -> Phases {
     let steps = course.ends_ns.len();
     let Some(moved) = Moved::of(course, whose).filter(|_| steps >= 2 * MIN_STEPS) else {
