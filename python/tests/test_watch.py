@@ -124,10 +124,12 @@ class Block(unittest.TestCase):
 
     def test_a_loader_with_worker_processes_is_told_its_cause(self) -> None:
         files = Folder(self.folder, 3000)
+        # Several passes: one took 95 ms on a fast machine, too short for shares by samples.
         with iowhy.watch("--no-calibrate") as w:
-            self.assertEqual(sum(map(len, batches(files, workers=2))), 3000)
+            for _ in range(5):
+                self.assertEqual(sum(map(len, batches(files, workers=2))), 3000)
         counted = calls_of(w)
-        self.assertGreaterEqual(counted["openat"], 3000)
+        self.assertGreaterEqual(counted["openat"], 15000)
         assert_named(self, w, "many-small-files")
 
 
