@@ -154,7 +154,8 @@ pub struct Prediction {
     /// The change, in a few words.
     pub how: String,
     /// Wall time that remains of the run. Its short end is the time without any of the program's own code around calls that go
-    /// away; how much of that code goes with them is in no call.
+    /// away; how much of that code goes with them is in no call. Where nothing was repeated, no value between the ends is likelier than another:
+    /// the one given is their geometric mean, and screens leave it out.
     pub remaining: Estimate,
     /// Wall time of the run without the observer, in nanoseconds.
     pub wall_ns: f64,

@@ -33,6 +33,8 @@ pub struct Pace {
     pub per_second: f64,
     /// The middle half of the same.
     pub middle_half: [f64; 2],
+    /// How many steps these are.
+    pub steps: usize,
     /// Mean size of a request, in bytes.
     pub bytes: f64,
     /// Requests in flight while it was busy.
@@ -144,6 +146,7 @@ impl Pace {
         Some(Pace {
             per_second: pace(0.5),
             middle_half: [pace(0.25), pace(0.75)],
+            steps: steps.len(),
             bytes: at(0.5, &|step| step.bytes),
             in_flight: at(0.5, &|step| step.in_flight),
             reads: at(0.5, &|step| step.reads),

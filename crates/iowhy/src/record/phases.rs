@@ -103,6 +103,8 @@ pub struct PaceRecord {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
+    /// How many steps.
+    pub steps: u64,
     /// Mean size of a request.
     pub request_bytes: f64,
     /// Requests in flight while it was busy.
@@ -111,8 +113,9 @@ pub struct PaceRecord {
 
 impl From<Pace> for PaceRecord {
     fn from(of: Pace) -> PaceRecord {
-        let Pace { per_second, middle_half: [low, high], bytes, in_flight, .. } = of;
-        PaceRecord { requests_per_second: per_second, low, high, request_bytes: bytes, in_flight }
+        let Pace { per_second, middle_half: [low, high], steps, bytes, in_flight, .. } = of;
+        let steps = steps as u64;
+        PaceRecord { requests_per_second: per_second, low, high, steps, request_bytes: bytes, in_flight }
     }
 }
 

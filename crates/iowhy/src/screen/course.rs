@@ -7,7 +7,7 @@ use iowhy_view::document::{Chart, Part, Section, Table};
 use iowhy_view::svg::strips::{self, Mark, Strip};
 
 use super::figures::{bytes, percent_of, plural, visible};
-use crate::record::phases::{OverTime, SlowerDevice, StretchRecord};
+use crate::record::phases::{OverTime, PaceRecord, SlowerDevice, StretchRecord};
 
 /// Fewer steps make no picture.
 const MIN_STEPS: usize = 5;
@@ -51,21 +51,27 @@ pub(crate) fn lines(whose: Whose, over_time: &OverTime) -> Vec<(String, String)>
     lines
 }
 
-/// What a device that became slower says nothing about.
-const MAY_BE: &str = "credits of a volume that are used up, a fast part of the device that is full, heat, or others at the same storage";
+/// Why devices become slower: which of these it is, no counter says.
+const MAY_BE: &str = "a volume's burst credits are used up, an SSD's write cache is full, thermal throttling, or other users of the same storage";
 
-/// `vda from 12.3 s on: 3.00 k/s requests instead of 6.01 k/s`
+/// `vda from 12.3 s on: 3,002 requests/s (middle half 2,990 to 3,010, n = 60 steps) instead of ...`
 fn slower(of: &SlowerDevice) -> String {
     let SlowerDevice { device, at_s, before, after } = of;
     let depth = match after.in_flight {
         n if n < ONE_AT_A_TIME => "one at a time".to_owned(),
         n => format!("with as many in flight ({n:.1})"),
     };
+    let whole = |n: f64| units::count(n.round() as u64);
+    let spread = |of: &PaceRecord| {
+        format!("(middle half {} to {}, n = {} steps)", whole(of.low), whole(of.high), of.steps)
+    };
     format!(
-        "{device} from {} on: {} requests/s instead of {}, of the same size ({}) and {depth}; that may be {MAY_BE}",
+        "{device} from {} on: {} requests/s {} instead of {} {}, of the same size ({}) and {depth}; possible causes: {MAY_BE}",
         seconds(*at_s),
-        units::count(after.requests_per_second.round() as u64),
-        units::count(before.requests_per_second.round() as u64),
+        whole(after.requests_per_second),
+        spread(after),
+        whole(before.requests_per_second),
+        spread(before),
         bytes(after.request_bytes as u64)
     )
 }
@@ -269,7 +275,6 @@ mod tests {
     use iowhy_core::profile::{CourseStep, DeviceStep, GroupStep};
 
     use super::*;
-    use crate::record::phases::PaceRecord;
 
     const STEP_NS: u64 = 100_000_000;
 
@@ -320,6 +325,7 @@ mod tests {
             requests_per_second,
             low: requests_per_second,
             high: requests_per_second,
+            steps: 30,
             request_bytes: 4096.0,
             in_flight,
         };
@@ -330,9 +336,10 @@ mod tests {
             lines(Whose::Devices, &OverTime { slower_devices, ..OverTime::default() })
         };
         let (name, line) = &told(8.04)[0];
-        let begins = "vda from 12.3 s on: 3,002 requests/s instead of 6,010, of the same size (4 KiB) and with as many in flight (8.0); that may be credits";
+        let begins = "vda from 12.3 s on: 3,002 requests/s (middle half 3,002 to 3,002, n = 30 steps) instead of 6,010 \
+                      (middle half 6,010 to 6,010, n = 30 steps), of the same size (4 KiB) and with as many in flight (8.0); possible causes: ";
         assert!(name == "slower" && line.starts_with(begins), "{line}");
-        assert!(told(1.0)[0].1.contains("and one at a time; that may be"));
+        assert!(told(1.0)[0].1.contains("and one at a time; possible causes: "));
     }
 
     #[test]

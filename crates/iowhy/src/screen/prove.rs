@@ -142,6 +142,12 @@ pub(super) fn predicted(gain: Gain) -> String {
     format!("{}x [{}, {over}{}]", factor(gain.predicted), factor(gain.low), factor(gain.high))
 }
 
+/// A gain of which the two ends alone are known.
+pub(super) fn ends(gain: Gain) -> String {
+    let over = if gain.open_above { "over " } else { "" };
+    format!("{}x to {over}{}x", factor(gain.low), factor(gain.high))
+}
+
 fn measured(gain: &Estimate) -> String {
     let over = if gain.high >= Gain::MAX { "over " } else { "" };
     format!("{}x [{}, {over}{}], n = {}", factor(gain.value), factor(gain.low), factor(gain.high), gain.n)

@@ -75,8 +75,11 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let plateau = facts.profile.course.as_ref().and_then(|course| paces::plateau(course, &device.name));
     evidence.extend(plateau.map(|Plateau { pace, in_flight: [few, many] }| {
         format!(
-            "it served {} requests/s whether {few:.0} or {many:.0} were in flight: more of them only wait longer",
-            say::count(pace.per_second)
+            "it served {} requests/s (middle half {} to {}, n = {} steps) whether {few:.0} or {many:.0} were in flight: more of them only wait longer",
+            say::count(pace.per_second),
+            say::count(pace.middle_half[0]),
+            say::count(pace.middle_half[1]),
+            pace.steps
         )
     }));
     evidence.extend(mean.map(|b| format!("mean request size: {}", say::bytes(b))));

@@ -125,7 +125,7 @@ fn slower(facts: &Facts<'_>) -> Option<String> {
     let slower = paces::slower(facts.profile.course.as_ref()?).into_iter().find(|of| of.device == *device)?;
     let each = |of: Pace| say::time(1e9 / of.per_second);
     Some(format!(
-        "{device} took {} for each request from {} on, {} before: if a limit of the volume holds them back, more in flight only wait longer",
+        "{device} took {} for each request from {} on, {} before (medians of steps of time): if a limit of the volume holds them back, more in flight only wait longer",
         each(slower.after),
         say::time(slower.at_ns as f64),
         each(slower.before)

@@ -95,7 +95,7 @@ fn a_device_that_became_slower_may_have_a_limit_for_any_depth() {
         let steps = (0..80).map(|n| (if n < 30 { 200.0 } else { later }, 4096.0, 1.0, 1.0));
         random(1.0).with(|p| p.course = Some(device_course(steps))).findings().remove(0)
     };
-    let said = "vda took 2.00 ms for each request from 3.00 s on, 500 µs before: if a limit of the volume holds them back, more in flight only wait longer";
+    let said = "vda took 2.00 ms for each request from 3.00 s on, 500 µs before (medians of steps of time): if a limit of the volume holds them back, more in flight only wait longer";
     assert_eq!(run(50.0).evidence[1], said);
     assert!(!run(200.0).evidence.iter().any(|e| e.contains("limit of the volume")));
 }

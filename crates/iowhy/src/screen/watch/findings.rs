@@ -65,12 +65,11 @@ fn time_that_remains(finding: &Finding) -> Option<String> {
         return Some(format!("gain not calibrated: {why}"));
     };
     let span = |e: &Estimate| format!("{} [{}, {}]", time(e.value), time(e.low), time(e.high));
-    let mut text = format!(
-        "with {}: {} instead of {}; ",
-        prediction.how,
-        span(&prediction.remaining),
-        time(prediction.wall_ns),
-    );
+    let left = match prediction.repeated {
+        Some(_) => span(&prediction.remaining),
+        None => format!("{} to {}", time(prediction.remaining.low), time(prediction.remaining.high)),
+    };
+    let mut text = format!("with {}: {left} instead of {}; ", prediction.how, time(prediction.wall_ns));
     match &prediction.repeated {
         Some(repeated) => {
             let (calls, n) = (count(repeated.calls), prediction.remaining.n);
@@ -110,7 +109,10 @@ fn in_program(finding: &Finding, most: usize) -> Vec<Part> {
 
 /// A finding's name, its predicted gain or its bound, and its share.
 fn lead(number: &str, finding: &Finding) -> Part {
+    let by_account = finding.prediction.as_ref().is_some_and(|prediction| prediction.repeated.is_none());
     let gain = match (finding.gain, finding.gain_rest_unchanged) {
+        // Between the ends nothing is known.
+        (Some(gain), _) if by_account => format!("  gain {}", prove::ends(gain)),
         (Some(gain), _) => format!("  gain {}", prove::predicted(gain)),
         (None, Some(most)) => format!("  gain up to {}x if all else stays", factor(most)),
         (None, None) => String::new(),
@@ -182,7 +184,12 @@ mod tests {
         assert!(text.starts_with("with one fdatasync for 100 records: 1.00 s"), "{text}");
         assert!(text.contains("repeating 100 of its calls here, n = 7; a third"), "{text}");
         let by_account = predicted(None, note);
-        assert!(by_account.contains("3.00 s; by the account of this run: at the long end"), "{by_account}");
+        assert!(
+            by_account.contains(
+                ": 1.00 s to 1.00 s instead of 3.00 s; by the account of this run: at the long end"
+            ),
+            "{by_account}"
+        );
         assert!(by_account.ends_with(note) && !by_account.contains("n = "), "{by_account}");
     }
 

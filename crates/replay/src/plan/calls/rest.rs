@@ -1,5 +1,6 @@
 //! What a part of a record stands for: the calls of the whole run that are like its own.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use iowhy_core::profile::{CompleteRecord, PatternFile, Step, StepKind, StepTotal};
@@ -14,16 +15,17 @@ const ALIKE: f64 = 2.0;
 impl Builder<'_> {
     /// Time and calls of the whole record in the kinds of steps that are replayed, tracing included.
     pub(super) fn whole_run(&self, record: &CompleteRecord) -> (f64, f64) {
+        let of_part = self.mean_sizes(&record.totals);
         let replayed = |total: &&StepTotal| {
             let step = Step { kind: total.kind, file: total.file, ..Step::default() };
             match total.kind {
                 StepKind::Read | StepKind::Write | StepKind::Seek => {
-                    self.takes_part(&step) || self.is_alike(total, &record.totals)
+                    self.takes_part(&step) || self.is_alike(total, &of_part)
                 }
                 StepKind::Sync => {
                     self.takes_part(&step)
                         || self.moment_in(total.file, None).is_some()
-                        || self.is_alike(total, &record.totals)
+                        || self.is_alike(total, &of_part)
                 }
                 StepKind::Open => self.is_made_for_a_moment(total.file),
                 StepKind::Touch => self.known(&step).is_some_and(|file| self.touches.on(file)),
@@ -45,21 +47,27 @@ impl Builder<'_> {
         self.known(step).is_some() || of_a_moment()
     }
 
+    /// Mean size of the calls on files that the part comes to, by kind of call and of access.
+    fn mean_sizes(&self, totals: &[StepTotal]) -> HashMap<(StepKind, [bool; 2]), f64> {
+        let mut sums: HashMap<(StepKind, [bool; 2]), (f64, f64)> = HashMap::new();
+        for total in totals {
+            let step = Step { kind: total.kind, file: total.file, ..Step::default() };
+            let file = total.file.and_then(|index| self.files.get(index as usize));
+            let Some(file) = file.filter(|_| self.takes_part(&step)) else { continue };
+            let (bytes, calls) = sums.entry((total.kind, access(file))).or_default();
+            *bytes += total.bytes as f64;
+            *calls += total.calls as f64;
+        }
+        sums.into_iter().map(|(of, (bytes, calls))| (of, bytes / calls.max(1.0))).collect()
+    }
+
     /// Whether calls on a file that the part does not come to are like those of the part: of the same kind, on a file that was opened for the
     /// same kind of access, and about as large. A program that goes through many files does in each what it does in the first.
-    fn is_alike(&self, total: &StepTotal, totals: &[StepTotal]) -> bool {
+    fn is_alike(&self, total: &StepTotal, of_part: &HashMap<(StepKind, [bool; 2]), f64>) -> bool {
         let Some(file) = self.not_met(total.file) else { return false };
-        let of_part = totals.iter().filter(|of| {
-            let step = Step { kind: of.kind, file: of.file, ..Step::default() };
-            let met = of.file.and_then(|index| self.files.get(index as usize));
-            of.kind == total.kind
-                && self.takes_part(&step)
-                && met.is_some_and(|met| access(met) == access(file))
-        });
-        let (bytes, calls) =
-            of_part.fold((0.0, 0.0), |(bytes, calls), of| (bytes + of.bytes as f64, calls + of.calls as f64));
-        let (of_part, of_other) = (bytes / calls, total.bytes as f64 / total.calls.max(1) as f64);
-        calls > 0.0 && of_part.max(of_other) <= ALIKE * of_part.min(of_other)
+        let Some(size) = of_part.get(&(total.kind, access(file))) else { return false };
+        let of_other = total.bytes as f64 / total.calls.max(1) as f64;
+        size.max(of_other) <= ALIKE * size.min(of_other)
     }
 
     /// A file on a disk that no step of the part is about.
