@@ -45,6 +45,8 @@ pub enum Need {
 pub enum Setup {
     /// A file of incompressible bytes, the same for every run of every machine.
     Data(&'static str, u64),
+    /// A file of that length of which one MiB in every 16 is data and the rest holes.
+    Sparse(&'static str, u64),
     /// A file of lines of text; its size is approximate.
     Text(&'static str, u64),
     /// A folder of files: name, number of files, bytes of each. A hundred files share a sub-folder.

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -36,6 +36,7 @@ pub(crate) fn sources() -> PathBuf {
 pub(crate) fn set_up(setup: Setup, dir: &Path) -> Result<(), Problem> {
     match setup {
         Setup::Data(name, bytes) => data(&dir.join(name), bytes),
+        Setup::Sparse(name, bytes) => sparse(&dir.join(name), bytes),
         Setup::Text(name, bytes) => text(&dir.join(name), bytes),
         Setup::Tree(name, files, bytes) => tree(&dir.join(name), files, bytes),
         Setup::Archive(name, files, bytes) => data(&dir.join(name), u64::from(files) * u64::from(bytes)),
@@ -94,6 +95,24 @@ fn data(path: &Path, bytes: u64) -> Result<(), Problem> {
             let now = left.min(piece.len() as u64);
             out.write_all(&piece[..now as usize])?;
             left -= now;
+        }
+        Ok(())
+    })
+}
+
+fn sparse(path: &Path, bytes: u64) -> Result<(), Problem> {
+    const PIECE: usize = 1 << 20;
+    if has_size(path, bytes) {
+        return Ok(());
+    }
+    make(path, |out| {
+        let mut rng = Rng::new(SEED);
+        let mut piece = vec![0u8; PIECE];
+        let file = out.get_mut();
+        file.set_len(bytes)?;
+        for place in (0..bytes.saturating_sub(PIECE as u64)).step_by(16 * PIECE) {
+            piece.fill_with(|| rng.below(256) as u8);
+            file.write_all_at(&piece, place)?;
         }
         Ok(())
     })

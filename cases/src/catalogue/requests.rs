@@ -11,12 +11,14 @@ const FILES: u32 = 20_000;
 const FILE_BYTES: u32 = 300;
 const TREE: Setup = Setup::Tree("tree", FILES, FILE_BYTES);
 const TREE_500: Setup = Setup::Tree("tree-500", 500, FILE_BYTES);
+const SPARSE: Setup = Setup::Sparse("sparse-2g", 2 << 30);
 const ARCHIVE: Setup = Setup::Archive("archive", FILES, FILE_BYTES);
 
 const SMALL_REQUESTS: Case = Case { cause: Some(FindingId::SmallRequests), ..Case::EMPTY };
 const STDIO_SEEK: Case = Case { cause: Some(FindingId::StdioSeek), ..Case::EMPTY };
 const MANY_FILES: Case = Case { cause: Some(FindingId::ManySmallFiles), ..Case::EMPTY };
 const REPEATED_READS: Case = Case { cause: Some(FindingId::RepeatedReads), ..Case::EMPTY };
+const READS_OF_HOLES: Case = Case { cause: Some(FindingId::ReadsOfHoles), ..Case::EMPTY };
 const FAILED_LOOKUPS: Case = Case { cause: Some(FindingId::FailedLookups), ..Case::EMPTY };
 const PROCESS_STARTS: Case = Case { cause: Some(FindingId::ProcessStarts), ..Case::EMPTY };
 
@@ -159,6 +161,24 @@ pub(super) const CASES: &[Case] = &[
         before: &[Before::Remove("out")],
         needs: &[Need::Python],
         ..REPEATED_READS
+    },
+    Case {
+        name: "image-whole-rust",
+        what: "sums the pages of a sparse image of 2 GiB, 128 MiB of which are data; repaired: asks where the data is",
+        slow: &["{program}", "image", "{dir}/sparse-2g", "whole"],
+        repaired: &["{program}", "image", "{dir}/sparse-2g", "data"],
+        setup: &[SPARSE],
+        quick: true,
+        ..READS_OF_HOLES
+    },
+    Case {
+        name: "image-copy-dd",
+        what: "dd copies a sparse image, with its holes as zeros; repaired: cp, which leaves them out",
+        slow: &["dd", "if={dir}/sparse-1g", "of={dir}/clone", "bs=1M"],
+        repaired: &["cp", "--sparse=auto", "{dir}/sparse-1g", "{dir}/clone"],
+        setup: &[Setup::Sparse("sparse-1g", 1 << 30)],
+        before: &[Before::Remove("clone")],
+        ..READS_OF_HOLES
     },
     Case {
         name: "search-stat-python",

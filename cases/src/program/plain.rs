@@ -58,6 +58,37 @@ pub(super) fn lookup(path: &str, count: u32, scan: bool) -> Outcome<u64> {
     Ok(sum)
 }
 
+/// Sums the pages of a sparse file, 256 KiB a call: of all of it, or of what holds data.
+pub(super) fn image(path: &str, whole: bool) -> Outcome<u64> {
+    use rustix::fs::SeekFrom;
+    let file = File::open(path).map_err(failed("open the file"))?;
+    let size = file.metadata().map_err(failed("examine the file"))?.len();
+    let mut buffer = vec![0u8; 256 << 10];
+    let (mut sum, mut at) = (0, 0);
+    while at < size {
+        let mut end = size;
+        if !whole {
+            match rustix::fs::seek(&file, SeekFrom::Data(at)) {
+                Ok(data) => at = data,
+                Err(rustix::io::Errno::NXIO) => break,
+                Err(e) => return Err(failed("find the data")(e.into())),
+            }
+            end =
+                rustix::fs::seek(&file, SeekFrom::Hole(at)).map_err(|e| failed("find the end")(e.into()))?;
+        }
+        while at < end {
+            let most = buffer.len().min((end - at) as usize);
+            let got = file.read_at(&mut buffer[..most], at).map_err(failed("read"))?;
+            if got == 0 {
+                return Ok(sum);
+            }
+            sum += super::sample(&buffer[..got]);
+            at += got as u64;
+        }
+    }
+    Ok(sum)
+}
+
 /// Appends `count` records of `bytes`; syncs after every `every` records, at the end for 0, never for `u64::MAX`.
 pub(super) fn write(path: &str, bytes: usize, count: u64, every: u64) -> Outcome<u64> {
     let mut file = File::create(path).map_err(failed("make the file"))?;

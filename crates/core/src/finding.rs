@@ -49,6 +49,8 @@ macro_rules! with_findings {
             CacheThrash, cache_thrash, "cache-thrash", true;
             /// The same bytes are read from the cache again and again.
             RepeatedReads, repeated_reads, "repeated-reads", true;
+            /// Most of what is read are holes of sparse files.
+            ReadsOfHoles, reads_of_holes, "reads-of-holes", true;
             /// Writes of parts of blocks, which must be read first.
             UnalignedWrite, unaligned_write, "unaligned-write", true;
             /// The device is at its limit.

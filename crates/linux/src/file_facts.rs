@@ -13,6 +13,9 @@ use crate::block::devices::{BlockTree, Devices};
 use crate::reader::Reader;
 use crate::served;
 
+/// What `stx_blocks` counts, whatever the block size of the file system (statx(2)).
+const BLOCK_BYTES: u64 = 512;
+
 /// Facts about one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileFacts {
@@ -22,6 +25,8 @@ pub struct FileFacts {
     pub file_system: Option<String>,
     /// Size of a regular file.
     pub size_bytes: Option<u64>,
+    /// What its file system has allocated to a regular file: fewer bytes than its size where it has holes, or is compressed.
+    pub allocated_bytes: Option<u64>,
     /// Block devices under it.
     pub devices: Devices,
     /// Device and inode number: two descriptors with the same identity are one file (of a device: one node).
@@ -67,6 +72,7 @@ pub fn facts(at: &Path, name: Option<&Path>, mount: Option<&Mount>, tree: &Block
         kind,
         file_system: mount.map(|mount| mount.file_system.clone()),
         size_bytes: (kind == "regular").then_some(status.stx_size),
+        allocated_bytes: (kind == "regular").then(|| status.stx_blocks.saturating_mul(BLOCK_BYTES)),
         devices,
         identity: (rustix::fs::makedev(number.0, number.1), status.stx_ino),
         cache_visible: kind == "regular" && has_honest_cache(number, mount),

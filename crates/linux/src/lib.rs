@@ -9,6 +9,7 @@ pub mod cpus;
 pub mod file_facts;
 pub mod file_size;
 pub mod fuse;
+pub mod holes;
 pub mod host;
 pub mod identity;
 pub mod meminfo;

@@ -170,6 +170,10 @@ pub struct FileUse {
     pub volume: Option<String>,
     /// Size at the end.
     pub size_bytes: Option<u64>,
+    /// Bytes of it at the end that are in holes, which hold no data and read as zeros (SEEK_DATA, SEEK_HOLE). Asked only where more of it was
+    /// read than its file system has allocated to it; 0 otherwise, and where it has too many holes to be counted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hole_bytes: u64,
     /// Reads.
     pub reads: Access,
     /// Writes.

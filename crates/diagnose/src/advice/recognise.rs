@@ -37,6 +37,7 @@ impl Work {
             F::NoReadahead | F::ReadaheadWaste | F::CacheThrash => &[O::Read, O::Fault],
             F::DeviceSaturated => &[O::Read, O::Write, O::Fault, O::Sync],
             F::RepeatedReads => &[O::Read],
+            F::ReadsOfHoles => &[O::Read, O::Write],
             F::DirtyThrottle => &[O::Write],
             F::FreshBuffers => &[O::Fault, O::Map, O::Read],
             F::MmapFaults | F::MappedOverNetwork => &[O::Fault],

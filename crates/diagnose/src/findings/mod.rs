@@ -33,6 +33,7 @@ mod process_starts;
 mod queue_depth_one;
 mod queueing;
 mod readahead_waste;
+mod reads_of_holes;
 mod remote_metadata;
 mod removable;
 #[cfg(test)]

@@ -49,6 +49,9 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::CacheThrash, F::DeviceSaturated),
     (F::ReadaheadWaste, F::DeviceSaturated),
     (F::MemoryPressure, F::DeviceSaturated),
+    // Zeros that are not written need no write-back.
+    (F::ReadsOfHoles, F::DeviceSaturated),
+    (F::ReadsOfHoles, F::DirtyThrottle),
     // Reading the same bytes again is what fills memory and brings evicted pages back.
     (F::CacheThrash, F::MemoryPressure),
     // A page that stays in memory is not waited for, one at a time or otherwise.
@@ -91,6 +94,7 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
 const BEFORE: &[(FindingId, FindingId)] = &[
     // Bytes that need not be read need not be copied, mapped or not.
     (F::RepeatedReads, F::CopyBound),
+    (F::ReadsOfHoles, F::CopyBound),
     // With one sync for many records there is one journal, or one new file, to remove or to replace.
     (F::SyncPerWrite, F::ReplacedFiles),
 ];
@@ -102,7 +106,7 @@ const WEAK: f64 = 0.2;
 
 /// Of what goes with these causes, the program's own code has its part, which is not seen: what is read again is worked on again. That the
 /// code dominates is no reason to look elsewhere.
-const WORKED_ON: [FindingId; 1] = [F::RepeatedReads];
+const WORKED_ON: [FindingId; 2] = [F::RepeatedReads, F::ReadsOfHoles];
 
 /// Facts with all claims of [`CLAIMS`] whose rule finds its cause.
 pub(super) fn with_claims<'a>(facts: &Facts<'a>, finds: impl Fn(FindingId, &Facts<'a>) -> bool) -> Facts<'a> {

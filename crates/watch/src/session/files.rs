@@ -11,10 +11,10 @@ use iowhy_linux::mounts::{Mount, above};
 
 use iowhy_linux::block::devices::BlockTree;
 use iowhy_linux::file_facts::{FileFacts, facts_of_path, mounts_of};
-use iowhy_linux::page_cache;
 use iowhy_linux::process::open_files::{self, OpenFile};
 use iowhy_linux::reader::Reader;
 use iowhy_linux::served;
+use iowhy_linux::{holes, page_cache};
 
 use super::sockets::{Sockets, Tables};
 use crate::in_kernel::SocketCalls;
@@ -40,6 +40,9 @@ const MAX_KNOWN: usize = 4096;
 const MAX_LISTED: usize = 200;
 /// Pages are counted for this many new files at one look: large files take long.
 const MAX_COUNTED: usize = 4;
+
+/// Ranges of data of sparse files that are looked at in the end, of all files together: a fraction of a second.
+const MAX_RANGES: u32 = 65_536;
 
 /// Looks at rings that are remembered: the first half an hour.
 const MAX_LOOKS: usize = 20_000;
@@ -235,13 +238,14 @@ impl Files {
     ) -> (Vec<FileUse>, Vec<String>) {
         let mounts = mounts_of(reader, std::process::id());
         let tree = self.tree.take().unwrap_or_else(|| BlockTree::new(mounts.clone()));
-        let mut devices = Vec::new();
+        let mut storage =
+            Storage { mounts: &mounts, tree: &tree, devices: Vec::new(), ranges_left: MAX_RANGES };
         for file in &mut seen {
             let path = PathBuf::from(&file.path);
             // A look may have met it when it had no name any more.
             let unlinked = self.known.remove(Path::new(&format!("{} (deleted)", file.path)));
             let known = self.known.remove(&path).or(unlinked);
-            complete(file, &path, known, &mounts, &tree, &mut devices);
+            storage.complete(file, &path, known);
         }
         self.mapped.retain(|_, m| !m.code && m.bytes >= MIN_MAPPED_BYTES);
         for (path, Mapped { times, .. }) in self.mapped {
@@ -251,7 +255,7 @@ impl Files {
                 let text = path.to_string_lossy().into_owned();
                 let mut file = FileUse { path: text, mapped: true, mappings: times, ..FileUse::default() };
                 let known = self.known.remove(&path);
-                complete(&mut file, &path, known, &mounts, &tree, &mut devices);
+                storage.complete(&mut file, &path, known);
                 if file.kind == "regular" || file.kind == "block-device" {
                     seen.push(file);
                 }
@@ -262,10 +266,11 @@ impl Files {
         let room = MAX_LISTED.saturating_sub(seen.len());
         for (path, known) in rest.into_iter().take(room) {
             let mut file = FileUse { path: path.to_string_lossy().into_owned(), ..FileUse::default() };
-            complete(&mut file, &path, Some(known), &mounts, &tree, &mut devices);
+            storage.complete(&mut file, &path, Some(known));
             seen.push(file);
         }
         seen.iter_mut().for_each(|file| mounted(file, seen_mounts));
+        let mut devices = storage.devices;
         devices.sort();
         devices.dedup();
         (seen, devices)
@@ -277,58 +282,68 @@ fn number_in(path: &Path, before: &str) -> Option<u64> {
     path.to_str()?.strip_prefix(before)?.strip_suffix(']')?.parse().ok()
 }
 
-/// Fills in what a file is, from when it was first seen or else from its path now.
-fn complete(
-    file: &mut FileUse,
-    path: &Path,
-    known: Option<Known>,
-    mounts: &[Mount],
-    tree: &BlockTree,
-    devices: &mut Vec<String>,
-) {
-    let now = if path.is_absolute() { facts_of_path(path, mounts, tree) } else { None };
-    let (then, cached_before) = match known {
-        Some(known) => {
-            (file.appearances, file.inherited) = (known.appearances, known.inherited);
-            (known.facts, known.cached_before)
+/// What files are on, and what was learnt of it.
+struct Storage<'a> {
+    mounts: &'a [Mount],
+    tree: &'a BlockTree,
+    /// Devices under the files.
+    devices: Vec<String>,
+    ranges_left: u32,
+}
+
+impl Storage<'_> {
+    /// Fills in what a file is, from when it was first seen or else from its path now.
+    fn complete(&mut self, file: &mut FileUse, path: &Path, known: Option<Known>) {
+        let (mounts, tree) = (self.mounts, self.tree);
+        let now = if path.is_absolute() { facts_of_path(path, mounts, tree) } else { None };
+        let (then, cached_before) = match known {
+            Some(known) => {
+                (file.appearances, file.inherited) = (known.appearances, known.inherited);
+                (known.facts, known.cached_before)
+            }
+            None => (None, None),
+        };
+        // Another file may have that name by now.
+        let same = match (&then, &now) {
+            (Some(then), Some(now)) => then.identity == now.identity,
+            (None, Some(_)) => true,
+            _ => false,
+        };
+        let now = now.filter(|_| same);
+        file.cached_before = cached_before;
+        if let Some(now) = &now
+            && let Some(seen) = page_cache::look(path, now)
+        {
+            file.cached_after = seen.share();
+            file.recently_evicted_pages = Some(seen.recently_evicted);
         }
-        None => (None, None),
-    };
-    // Another file may have that name by now.
-    let same = match (&then, &now) {
-        (Some(then), Some(now)) => then.identity == now.identity,
-        (None, Some(_)) => true,
-        _ => false,
-    };
-    let now = now.filter(|_| same);
-    file.cached_before = cached_before;
-    if let Some(now) = &now
-        && let Some(seen) = page_cache::look(path, now)
-    {
-        file.cached_after = seen.share();
-        file.recently_evicted_pages = Some(seen.recently_evicted);
+        let size = now.as_ref().and_then(|f| f.size_bytes);
+        if let Some(now) = &now
+            && now.allocated_bytes.is_some_and(|bytes| file.reads.distinct_bytes > bytes)
+        {
+            file.hole_bytes = holes::bytes(path, now, &mut self.ranges_left).unwrap_or(0);
+        }
+        // A file that lost its name before anybody looked was on the file system of its directory.
+        let beside = || {
+            let folder = path.parent().filter(|_| file.kind == "regular" && path.is_absolute())?;
+            let folder = facts_of_path(folder, mounts, tree).filter(|folder| folder.kind == "directory")?;
+            Some(FileFacts { kind: "regular", size_bytes: None, allocated_bytes: None, ..folder })
+        };
+        let Some(facts) = then.or(now).or_else(beside) else { return };
+        if file.kind.is_empty() || file.kind == "unknown" {
+            file.kind = facts.kind.to_owned();
+        }
+        file.device_number = Some(facts.identity.0);
+        file.size_bytes = size.or(facts.size_bytes);
+        file.file_system = facts.file_system;
+        // The name under which the device's own counters are told, where there is one such device.
+        file.device = match facts.devices.leaves.as_slice() {
+            [one] => Some(one.clone()),
+            _ => facts.devices.display,
+        };
+        file.volume = facts.devices.stack;
+        self.devices.extend(facts.devices.leaves.into_iter().chain(facts.devices.backing));
     }
-    let size = now.as_ref().and_then(|f| f.size_bytes);
-    // A file that lost its name before anybody looked was on the file system of its directory.
-    let beside = || {
-        let folder = path.parent().filter(|_| file.kind == "regular" && path.is_absolute())?;
-        let folder = facts_of_path(folder, mounts, tree).filter(|folder| folder.kind == "directory")?;
-        Some(FileFacts { kind: "regular", size_bytes: None, ..folder })
-    };
-    let Some(facts) = then.or(now).or_else(beside) else { return };
-    if file.kind.is_empty() || file.kind == "unknown" {
-        file.kind = facts.kind.to_owned();
-    }
-    file.device_number = Some(facts.identity.0);
-    file.size_bytes = size.or(facts.size_bytes);
-    file.file_system = facts.file_system;
-    // The name under which the device's own counters are told, where there is one such device.
-    file.device = match facts.devices.leaves.as_slice() {
-        [one] => Some(one.clone()),
-        _ => facts.devices.display,
-    };
-    file.volume = facts.devices.stack;
-    devices.extend(facts.devices.leaves.into_iter().chain(facts.devices.backing));
 }
 
 /// Notes where a file's file system is mounted, by its path: no server is asked. Of a served one that is all that is known.
@@ -393,6 +408,27 @@ mod tests {
         assert_eq!((of(&again).appearances, of(&kept).appearances), (3, 1));
         assert!(!of(&again).inherited && of(&again).device_number == of(&kept).device_number);
         assert!(of(&again).device_number.is_some());
+    }
+
+    #[test]
+    fn holes_are_asked_of_files_that_were_read_beyond_what_is_allocated() {
+        const MIB: u64 = 1 << 20;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sparse");
+        std::fs::write(&path, vec![7; MIB as usize]).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(16 * MIB).unwrap();
+        let holes_if_read = |bytes| {
+            let mut file = FileUse { path: path.display().to_string(), ..FileUse::default() };
+            file.reads.distinct_bytes = bytes;
+            let (seen, _) = Files::new().finish(vec![file], &[], &mut Reader::new());
+            seen[0].hole_bytes
+        };
+        let whole = holes_if_read(16 * MIB);
+        if whole == 0 {
+            eprintln!("skipped: this file system does not tell holes");
+            return;
+        }
+        assert_eq!((whole, holes_if_read(MIB)), (15 * MIB, 0));
     }
 
     #[test]
