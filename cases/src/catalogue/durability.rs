@@ -21,6 +21,8 @@ const REPLACED: Case = Case {
     needs: &[Need::Python],
     ..Case::EMPTY
 };
+const REWRITTEN: Case =
+    Case { cause: Some(FindingId::RewrittenFiles), before: &[Before::Folder("saved")], ..Case::EMPTY };
 const DIRTY: Case = Case {
     cause: Some(FindingId::DirtyThrottle),
     condition: Condition::DirtyLimit(1 << 30),
@@ -135,6 +137,22 @@ pub(super) const CASES: &[Case] = &[
         // Names of 4,000 new files cost about as much.
         accept: &[FindingId::ManySmallFiles],
         ..REPLACED
+    },
+    Case {
+        name: "saved-whole-python",
+        what: "saves the state of 20,000 jobs after each of 400 changes; repaired: appends to a journal and saves once",
+        slow: &["{python}", "{scripts}/save_state.py", "{dir}/saved", "400", "whole"],
+        repaired: &["{python}", "{scripts}/save_state.py", "{dir}/saved", "400", "journal"],
+        needs: &[Need::Python],
+        ..REWRITTEN
+    },
+    Case {
+        name: "saved-in-place-rust",
+        what: "writes an index of 2 MiB anew after each of 500 changes; repaired: appends to a journal and writes it once",
+        slow: &["{program}", "index", "{dir}/saved", "32768", "500", "whole"],
+        repaired: &["{program}", "index", "{dir}/saved", "32768", "500", "journal"],
+        quick: true,
+        ..REWRITTEN
     },
     Case {
         name: "dirty-throttle-rust",

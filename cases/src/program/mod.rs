@@ -46,6 +46,7 @@ pub fn run(words: &[&str]) -> Outcome<()> {
         }
         ["lookup", file, count, how] => plain::lookup(file, n(count)?, *how == "scan"),
         ["image", file, how] => plain::image(file, *how == "whole"),
+        ["index", dir, entries, count, how] => plain::index(dir, n(entries)?, n(count)?, *how == "whole"),
         ["write", file, bytes, count, every] => plain::write(file, n(bytes)?, n(count)?, n(every)?),
         ["update", file, bytes, slot, count] => plain::update(file, n(bytes)?, n(slot)?, n(count)?),
         ["transactions", data, log, count, batch] => plain::transactions(data, log, n(count)?, n(batch)?),

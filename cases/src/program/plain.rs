@@ -89,6 +89,29 @@ pub(super) fn image(path: &str, whole: bool) -> Outcome<u64> {
     Ok(sum)
 }
 
+/// Changes `count` entries of 64 bytes of an index: after each change the file is written whole, else the change is appended to a journal
+/// and the file written at the end.
+pub(super) fn index(dir: &str, entries: u64, count: u64, whole: bool) -> Outcome<u64> {
+    const ENTRY: usize = 64;
+    let at = |name: &str| std::path::Path::new(dir).join(name);
+    let save =
+        |index: &[u8]| File::create(at("index")).and_then(|mut f| f.write_all(index)).map_err(failed("save"));
+    let mut journal = File::create(at("journal")).map_err(failed("make the journal"))?;
+    let mut index = vec![b'.'; entries.max(1) as usize * ENTRY];
+    let mut rng = Rng::new(SEED);
+    for _ in 0..count {
+        let place = rng.below(entries.max(1)) as usize * ENTRY;
+        index[place..][..ENTRY].fill(b'a' + rng.below(26) as u8);
+        if whole {
+            save(&index)?;
+        } else {
+            journal.write_all(&index[place..][..ENTRY]).map_err(failed("append"))?;
+        }
+    }
+    save(&index)?;
+    Ok(index.iter().map(|&b| u64::from(b)).sum())
+}
+
 /// Appends `count` records of `bytes`; syncs after every `every` records, at the end for 0, never for `u64::MAX`.
 pub(super) fn write(path: &str, bytes: usize, count: u64, every: u64) -> Outcome<u64> {
     let mut file = File::create(path).map_err(failed("make the file"))?;

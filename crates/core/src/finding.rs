@@ -35,6 +35,8 @@ macro_rules! with_findings {
             FileLock, file_lock, "file-lock", true;
             /// Removing, truncating or replacing files waits for the device.
             ReplacedFiles, replaced_files, "replaced-files", true;
+            /// The same file is written whole again and again.
+            RewrittenFiles, rewritten_files, "rewritten-files", true;
             /// Opening, examining and closing files costs more than their bytes.
             ManySmallFiles, many_small_files, "many-small-files", true;
             /// Most look-ups are of names that do not exist.

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod control_group;
 pub mod cpus;
 pub mod file_facts;
+pub mod file_handles;
 pub mod file_size;
 pub mod fuse;
 pub mod holes;

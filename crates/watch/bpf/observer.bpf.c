@@ -222,6 +222,9 @@ struct record {
 struct path_text {
 	u32 bytes;
 	u32 whole;
+	/* All of what the key has half of. */
+	u32 generation;
+	u32 unused;
 	/* Components from the file up to the root, each with a final 0. */
 	union {
 		char text[PATH_BYTES + NAME_BYTES];
@@ -653,6 +656,8 @@ __attribute__((noinline)) int remember_path(u64 address)
 	walk->mount = (void *)mounted - __builtin_preserve_field_info(((struct mount *)0)->mnt, 0);
 	path->bytes = 0;
 	path->whole = 0;
+	struct inode *inode = READ(file, f_inode);
+	path->generation = READ(inode, i_generation);
 	for (u32 i = 0; i < MAX_COMPONENTS; i++)
 		if (!climb())
 			break;

@@ -180,6 +180,10 @@ pub struct FileUse {
     pub writes: Access,
     /// Opens that succeeded.
     pub opens: u64,
+    /// Files of this path that were written and are gone for good at the end, each of which another one replaced or that were removed: asked by
+    /// their handles (open_by_handle_at) on ext2 to ext4, f2fs and XFS; 0 elsewhere.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replaced: u64,
     /// Looks at `/proc` that found it open where the look before had not: how often it was met, without a trace.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub appearances: u64,

@@ -44,6 +44,7 @@ impl Work {
             F::MmapLock => &[O::Fault, O::Map],
             F::FileLock => &[O::Descriptor, O::Read, O::Write],
             F::ReplacedFiles => &[O::Open, O::Close, O::Names],
+            F::RewrittenFiles => &[O::Write, O::Sync],
             F::ManySmallFiles | F::FailedLookups | F::RemoteMetadata => {
                 &[O::Open, O::Close, O::Stat, O::Names]
             }

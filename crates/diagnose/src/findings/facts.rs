@@ -22,21 +22,13 @@ const LOOK_CALLS: [&str; 11] = both(&EXAMINE_CALLS, &["getdents", "getdents64"])
 /// Those that look at a name or what is behind it.
 pub(super) const EXAMINE_CALLS: [&str; 9] =
     ["stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink", "readlinkat"];
+/// Those that move a name.
+pub(super) const RENAME_CALLS: [&str; 3] = ["rename", "renameat", "renameat2"];
 /// Those that make, move or remove a name.
-pub(super) const NAME_CHANGES: [&str; 12] = [
-    "unlink",
-    "unlinkat",
-    "rename",
-    "renameat",
-    "renameat2",
-    "mkdir",
-    "mkdirat",
-    "rmdir",
-    "link",
-    "linkat",
-    "symlink",
-    "symlinkat",
-];
+pub(super) const NAME_CHANGES: [&str; 12] = both(
+    &RENAME_CALLS,
+    &["unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "link", "linkat", "symlink", "symlinkat"],
+);
 /// Those about names other than opening.
 pub(super) const NAME_CALLS: [&str; 23] = both(&LOOK_CALLS, &NAME_CHANGES);
 /// Those that open or name.

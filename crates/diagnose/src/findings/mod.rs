@@ -43,6 +43,7 @@ mod repeated_reads;
 mod replaced_files;
 mod replies;
 mod report;
+mod rewritten_files;
 mod say;
 mod served;
 mod server_bound;

@@ -34,12 +34,18 @@ impl FileKey {
         }
     }
 
-    /// Its device as `major:minor`, in the kernel's own encoding: MKDEV of `include/linux/kdev_t.h`.
+    /// Its device as `major:minor`.
     pub(crate) fn device(self) -> String {
+        let (major, minor) = self.number_of_device();
+        format!("{major}:{minor}")
+    }
+
+    /// Major and minor number of its device, which are in the kernel's own encoding: MKDEV of `include/linux/kdev_t.h`.
+    pub(crate) fn number_of_device(self) -> (u32, u32) {
         let FileKey([_, device_and_type]) = self;
         let [a, b, c, d, ..] = device_and_type.to_ne_bytes();
         let device = u32::from_ne_bytes([a, b, c, d]);
-        format!("{}:{}", device >> 20, device & 0xf_ffff)
+        (device >> 20, device & 0xf_ffff)
     }
 
     /// Whether bytes of it have offsets.

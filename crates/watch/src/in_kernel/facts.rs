@@ -6,6 +6,7 @@ use aya::maps::{Array, HashMap as KernelMap, PerCpuArray};
 use iowhy_core::profile::{
     Access, CallCount, FileUse, KindUse, OwnIo, RingRequests, SIZE_CLASSES, SampledShare,
 };
+use iowhy_linux::file_handles::Inode;
 use iowhy_linux::syscalls;
 
 use super::object::Object;
@@ -26,7 +27,9 @@ pub(super) const THREAD: usize = 3 + 2 * RUN;
 /// Places of `near_threads`.
 pub(super) const NEAR_THREADS: u32 = 1024;
 /// Bytes of `struct path_text`.
-pub(super) const PATH: usize = 8 + 1024 + 256;
+pub(super) const PATH: usize = BEFORE_TEXT + 1024 + 256;
+/// Of which before the text: its length, whether it is whole, and the generation of the inode.
+const BEFORE_TEXT: usize = 16;
 
 /// Files in the result; all beyond go to one entry.
 const MAX_REPORTED: usize = 200;
@@ -40,6 +43,8 @@ pub(crate) struct Facts {
     pub(crate) files: Vec<FileUse>,
     /// Where each file was when it was met first; pipes and sockets have no such place.
     pub(crate) paths: HashMap<FileKey, String>,
+    /// By path, where several files of one path were written: their inodes.
+    pub(crate) versions: HashMap<String, Vec<Inode>>,
     /// By kind of file.
     pub(crate) kinds: Vec<KindUse>,
     /// Those on sockets, by socket.
@@ -102,10 +107,12 @@ pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
         add_runs(&mut sums, &mut living, &entry.map_err(|e| chain(&e))?.1);
     }
     let mut paths: HashMap<FileKey, String> = HashMap::new();
+    let mut generations = HashMap::new();
     let known: KernelMap<_, [u64; 2], [u8; PATH]> = map(object, "paths")?;
     for entry in known.iter() {
         let (key, bytes) = entry.map_err(|e| chain(&e))?;
         paths.insert(FileKey(key), path_text(&bytes));
+        generations.insert(FileKey(key), generation(&bytes));
     }
     let lost: Array<_, [u64; 7]> = map(object, "losses")?;
     let [threads, descriptions, files, requests, by_process, ring_requests, records] =
@@ -114,6 +121,7 @@ pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
         calls: calls(object)?,
         kinds: by_kind(&sums),
         sockets: sockets(&sums),
+        versions: versions(&sums, &paths, &generations),
         files: by_path(sums, &paths),
         paths,
         // Where one is missing, what the others did does not add up.
@@ -324,6 +332,25 @@ fn by_path(sums: HashMap<FileKey, [u64; SUMS]>, paths: &HashMap<FileKey, String>
     files.into_iter().map(|((path, kind), sums)| file(path, kind, &sums)).collect()
 }
 
+/// The inodes of each path of which several files were written.
+fn versions(
+    sums: &HashMap<FileKey, [u64; SUMS]>,
+    paths: &HashMap<FileKey, String>,
+    generations: &HashMap<FileKey, u32>,
+) -> HashMap<String, Vec<Inode>> {
+    let mut versions: HashMap<String, Vec<Inode>> = HashMap::new();
+    let written = sums.iter().filter(|(key, sums)| key.kind() == "regular" && sums[ACCESS + 1] > 0);
+    for (key, _) in written {
+        let known = paths.get(key).filter(|path| path.starts_with('/')).zip(generations.get(key));
+        if let Some((path, generation)) = known {
+            let inode = Inode { device: key.number_of_device(), number: key.0[0], generation: *generation };
+            versions.entry(path.clone()).or_default().push(inode);
+        }
+    }
+    versions.retain(|_, inodes| inodes.len() > 1);
+    versions
+}
+
 fn add(sums: &mut [u64], more: &[u64]) {
     for (sum, more) in sums.iter_mut().zip(more) {
         *sum = sum.saturating_add(*more);
@@ -374,11 +401,16 @@ fn access(words: &[u64], sizes: Vec<u64>) -> Access {
     }
 }
 
+/// The generation of the inode, which tells it from an earlier one of its number.
+fn generation(bytes: &[u8; PATH]) -> u32 {
+    u32::from_ne_bytes([8, 9, 10, 11].map(|at: usize| bytes[at]))
+}
+
 /// The components stand in the map from the file up to the root, each with a final 0.
 pub(super) fn path_text(bytes: &[u8; PATH]) -> String {
     let [length, whole] = [0, 4].map(|at| u32::from_ne_bytes([0, 1, 2, 3].map(|i| bytes[at + i])));
-    let end = 8 + (length as usize).min(PATH - 8);
-    let mut components: Vec<String> = bytes[8..end]
+    let end = BEFORE_TEXT + (length as usize).min(PATH - BEFORE_TEXT);
+    let mut components: Vec<String> = bytes[BEFORE_TEXT..end]
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())
         .map(|name| String::from_utf8_lossy(name).into_owned())

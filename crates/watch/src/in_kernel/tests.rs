@@ -52,6 +52,35 @@ fn file<'a>(facts: &'a Facts, path: &Path) -> &'a FileUse {
     facts.files.iter().find(|f| Path::new(&f.path) == path).unwrap_or_else(|| panic!("{path:?}: {facts:?}"))
 }
 
+/// A file that is written again keeps its inode, one that replaces it has another.
+#[test]
+fn files_of_one_path_are_told_by_their_inodes() {
+    use iowhy_linux::file_handles::Inode;
+    let directory = tempfile::tempdir().unwrap();
+    let (folder, (give, inodes)) = (directory.path().to_owned(), std::sync::mpsc::channel());
+    let Some(facts) = counted(move || {
+        for _ in 0..8 {
+            let mut file = std::fs::File::create(folder.join("state.new")).unwrap();
+            file.write_all(&[7; 8192]).unwrap();
+            give.send(Inode::of(&file)).unwrap();
+            std::fs::rename(folder.join("state.new"), folder.join("state")).unwrap();
+            std::fs::write(folder.join("same"), [7; 8192]).unwrap();
+        }
+    }) else {
+        return;
+    };
+    let versions = &facts.versions[directory.path().join("state.new").to_str().unwrap()];
+    let made: Vec<Inode> = inodes.iter().flatten().collect();
+    assert_eq!(versions.len(), 8);
+    if made.is_empty() {
+        println!("skipped: this file system tells no generation of inodes");
+    }
+    assert!(made.iter().all(|inode| versions.contains(inode)), "{made:?} {versions:?}");
+    let same = directory.path().join("same");
+    assert!(!facts.versions.contains_key(same.to_str().unwrap()));
+    assert_eq!(file(&facts, &same).writes.bytes, 8 * 8192);
+}
+
 #[test]
 fn every_call_is_counted_once_with_its_bytes_and_its_file() {
     let directory = tempfile::tempdir().unwrap();

@@ -285,7 +285,7 @@ impl EventLoop<'_> {
         let processes = with_ends(parts.processes, &files);
         let connections =
             counted.calls.is_some().then(|| files.connections(&counted.sockets, &threads.processes()));
-        let (files, wanted) = files.finish(counted.files, &mounts, &mut reader);
+        let (files, wanted) = files.finish(counted.files, &counted.versions, &mounts, &mut reader);
         let rpc = nfs(&self.before, &machine);
         let served = served::mounts(&mounts, &files, self.directory.as_deref(), rpc);
         let (devices, mut pressure) = match (&self.before, &machine) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use iowhy_core::profile::{
     CallCount, CallCounts, CallPattern, FileUse, KindUse, Limitation, OwnIo, RingRequests, Tier,
 };
+use iowhy_linux::file_handles::Inode;
 use iowhy_linux::process::tree;
 use iowhy_linux::reader::Reader;
 
@@ -21,6 +22,8 @@ pub(super) struct Counts {
     /// `None`: nothing was counted.
     pub(super) calls: Option<CallCounts>,
     pub(super) files: Vec<FileUse>,
+    /// See [`Facts::versions`].
+    pub(super) versions: HashMap<String, Vec<Inode>>,
     pub(super) kinds: Vec<KindUse>,
     pub(super) sockets: Vec<SocketCalls>,
     /// See [`Facts::processes`].
@@ -166,7 +169,8 @@ impl Counting {
                 return None;
             }
         };
-        let Facts { mut calls, mut files, paths, kinds, sockets, processes, living, rings, lost } = facts;
+        let Facts { mut calls, mut files, paths, versions, kinds, sockets, processes, living, rings, lost } =
+            facts;
         for (count, what) in [
             (lost.threads, "threads were not counted"),
             (lost.descriptions, "calls were counted without their file"),
@@ -197,6 +201,7 @@ impl Counting {
         Some(Counts {
             calls,
             files,
+            versions,
             kinds,
             sockets,
             processes,

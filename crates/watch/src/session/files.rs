@@ -11,6 +11,7 @@ use iowhy_linux::mounts::{Mount, above};
 
 use iowhy_linux::block::devices::BlockTree;
 use iowhy_linux::file_facts::{FileFacts, facts_of_path, mounts_of};
+use iowhy_linux::file_handles::{self, Inode};
 use iowhy_linux::process::open_files::{self, OpenFile};
 use iowhy_linux::reader::Reader;
 use iowhy_linux::served;
@@ -43,6 +44,9 @@ const MAX_COUNTED: usize = 4;
 
 /// Ranges of data of sparse files that are looked at in the end, of all files together: a fraction of a second.
 const MAX_RANGES: u32 = 65_536;
+
+/// Files of one path that are looked for in the end: more tell nothing new.
+const MAX_VERSIONS: usize = 4096;
 
 /// Looks at rings that are remembered: the first half an hour.
 const MAX_LOOKS: usize = 20_000;
@@ -233,6 +237,7 @@ impl Files {
     pub(super) fn finish(
         mut self,
         mut seen: Vec<FileUse>,
+        versions: &HashMap<String, Vec<Inode>>,
         seen_mounts: &[Mount],
         reader: &mut Reader,
     ) -> (Vec<FileUse>, Vec<String>) {
@@ -242,6 +247,7 @@ impl Files {
             Storage { mounts: &mounts, tree: &tree, devices: Vec::new(), ranges_left: MAX_RANGES };
         for file in &mut seen {
             let path = PathBuf::from(&file.path);
+            file.replaced = versions.get(&file.path).map_or(0, |inodes| storage.gone(&path, inodes));
             // A look may have met it when it had no name any more.
             let unlinked = self.known.remove(Path::new(&format!("{} (deleted)", file.path)));
             let known = self.known.remove(&path).or(unlinked);
@@ -292,6 +298,16 @@ struct Storage<'a> {
 }
 
 impl Storage<'_> {
+    /// How many of the files of a path are gone.
+    fn gone(&self, path: &Path, inodes: &[Inode]) -> u64 {
+        let Some(folder) = path.parent() else { return 0 };
+        // A server is not asked.
+        let facts = facts_of_path(folder, self.mounts, self.tree).filter(|facts| facts.kind == "directory");
+        let file_system = facts.and_then(|facts| facts.file_system);
+        let asked = &inodes[..inodes.len().min(MAX_VERSIONS)];
+        file_system.and_then(|name| file_handles::gone(folder, &name, asked)).unwrap_or(0)
+    }
+
     /// Fills in what a file is, from when it was first seen or else from its path now.
     fn complete(&mut self, file: &mut FileUse, path: &Path, known: Option<Known>) {
         let (mounts, tree) = (self.mounts, self.tree);
@@ -403,7 +419,7 @@ mod tests {
             look(&mut files, turn + 1);
             drop(opened);
         }
-        let (seen, _) = files.finish(Vec::new(), &[], &mut Reader::new());
+        let (seen, _) = files.finish(Vec::new(), &HashMap::new(), &[], &mut Reader::new());
         let of = |path: &Path| seen.iter().find(|file| Path::new(&file.path) == path).unwrap();
         assert_eq!((of(&again).appearances, of(&kept).appearances), (3, 1));
         assert!(!of(&again).inherited && of(&again).device_number == of(&kept).device_number);
@@ -420,7 +436,7 @@ mod tests {
         let holes_if_read = |bytes| {
             let mut file = FileUse { path: path.display().to_string(), ..FileUse::default() };
             file.reads.distinct_bytes = bytes;
-            let (seen, _) = Files::new().finish(vec![file], &[], &mut Reader::new());
+            let (seen, _) = Files::new().finish(vec![file], &HashMap::new(), &[], &mut Reader::new());
             seen[0].hole_bytes
         };
         let whole = holes_if_read(16 * MIB);
@@ -440,7 +456,7 @@ mod tests {
         let mut files = Files::new();
         look(&mut files, 1);
         let counted = FileUse { path: path.display().to_string(), opens: 1, ..FileUse::default() };
-        let (seen, _) = files.finish(vec![counted], &[], &mut Reader::new());
+        let (seen, _) = files.finish(vec![counted], &HashMap::new(), &[], &mut Reader::new());
         let names: Vec<&FileUse> = seen.iter().filter(|file| file.path.contains("gone")).collect();
         assert_eq!((names.len(), names[0].opens), (1, 1), "{names:?}");
         assert!(names[0].device_number.is_some());
@@ -461,7 +477,7 @@ mod tests {
             counted("gone-socket", "socket"),
             counted("no-folder/gone", "regular"),
         ];
-        let (seen, _) = Files::new().finish(of.to_vec(), &[], &mut Reader::new());
+        let (seen, _) = Files::new().finish(of.to_vec(), &HashMap::new(), &[], &mut Reader::new());
         let [known, gone, socket, folder] = &seen[..4] else { panic!("{seen:?}") };
         assert!(known.device_number.is_some() && gone.device_number == known.device_number);
         assert_eq!((gone.size_bytes, &gone.device), (None, &known.device));
@@ -493,7 +509,7 @@ mod tests {
         let _own = File::create(&own).unwrap();
         let mut files = Files::new();
         look(&mut files, 1);
-        let (seen, _) = files.finish(Vec::new(), &[], &mut Reader::new());
+        let (seen, _) = files.finish(Vec::new(), &HashMap::new(), &[], &mut Reader::new());
         let of = |path: &Path| seen.iter().find(|file| Path::new(&file.path) == path).unwrap();
         assert!(of(&given).inherited && !of(&own).inherited);
     }
