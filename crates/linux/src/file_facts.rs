@@ -27,6 +27,8 @@ pub struct FileFacts {
     pub size_bytes: Option<u64>,
     /// What its file system has allocated to a regular file: fewer bytes than its size where it has holes, or is compressed.
     pub allocated_bytes: Option<u64>,
+    /// When it was written or changed last (`ctime`), in nanoseconds since 1970.
+    pub changed_ns: i64,
     /// Block devices under it.
     pub devices: Devices,
     /// Device and inode number: two descriptors with the same identity are one file (of a device: one node).
@@ -73,6 +75,7 @@ pub fn facts(at: &Path, name: Option<&Path>, mount: Option<&Mount>, tree: &Block
         file_system: mount.map(|mount| mount.file_system.clone()),
         size_bytes: (kind == "regular").then_some(status.stx_size),
         allocated_bytes: (kind == "regular").then(|| status.stx_blocks.saturating_mul(BLOCK_BYTES)),
+        changed_ns: nanoseconds(status.stx_ctime),
         devices,
         identity: (rustix::fs::makedev(number.0, number.1), status.stx_ino),
         cache_visible: kind == "regular" && has_honest_cache(number, mount),
@@ -105,23 +108,24 @@ fn kind(mode: u32) -> &'static str {
     }
 }
 
+fn nanoseconds(time: StatxTimestamp) -> i64 {
+    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(time.tv_nsec))
+}
+
 /// What a path leads to now, if that is a regular file: which file, how large, and when it was changed; and when it was made, in nanoseconds
 /// since 1970, where its file system keeps that. A server is not asked.
 pub fn identity(path: &Path) -> Option<(FileIdentity, Option<i64>)> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
     let found = rustix::fs::statx(CWD, path, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME).ok()?;
-    let ns = |time: StatxTimestamp| {
-        time.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(time.tv_nsec))
-    };
     let identity = FileIdentity {
         device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
         inode: found.stx_ino,
         size_bytes: found.stx_size,
-        modified_ns: ns(found.stx_mtime),
+        modified_ns: nanoseconds(found.stx_mtime),
     };
     let has_birth = found.stx_mask & StatxFlags::BTIME.bits() != 0;
     let regular = FileType::from_raw_mode(found.stx_mode.into()).is_file();
-    regular.then(|| (identity, has_birth.then(|| ns(found.stx_btime))))
+    regular.then(|| (identity, has_birth.then(|| nanoseconds(found.stx_btime))))
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@
 //! Invariant: nothing is opened but the folder; a file is only looked up (O_PATH). Where the kernel might mean another file by a handle, nothing
 //! is said.
 
-use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
+
+use crate::file_facts::FileFacts;
+use crate::names::Dir;
 
 /// What tells a file from all others of its machine, and from those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +25,16 @@ pub struct Inode {
 
 impl Inode {
     /// That of an open file; `None` where its file system does not tell the generation.
-    pub fn of(file: &File) -> Option<Inode> {
-        let status = file.metadata().ok()?;
-        let device = (rustix::fs::major(status.dev()), rustix::fs::minor(status.dev()));
-        Some(Inode { device, number: status.ino(), generation: generation(file)? })
+    pub fn of(file: impl AsFd) -> Option<Inode> {
+        Some(Inode { generation: generation(file.as_fd())?, ..Inode::without_generation(file)? })
+    }
+
+    #[allow(clippy::useless_conversion)] // The width of the fields differs between machines.
+    fn without_generation(file: impl AsFd) -> Option<Inode> {
+        let status = rustix::fs::fstat(file).ok()?;
+        let device = u64::from(status.st_dev);
+        let device = (rustix::fs::major(device), rustix::fs::minor(device));
+        Some(Inode { device, number: u64::from(status.st_ino), generation: 0 })
     }
 }
 
@@ -40,21 +46,30 @@ struct Handle {
     words: [u32; 5],
 }
 
-/// How many of these files, whose paths were in `folder`, are gone for good. `None`: its file system has no handles that are known here, or we may not use
-/// them, which CAP_DAC_READ_SEARCH allows.
-pub fn gone(folder: &Path, file_system: &str, files: &[Inode]) -> Option<u64> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let folder = File::from(rustix::fs::openat(CWD, folder, flags, Mode::empty()).ok()?);
-    // A file that is there: handles are made as this kernel makes them.
-    let there = Inode::of(&folder)?;
-    if is_gone(&folder, file_system, there)? {
+/// Which of these files, whose paths were in `folder`, are gone for good, in their order; not those of other devices. `facts`: what is known of the
+/// folder. `None`: it is not that folder any more, its file system has no handles that are known here, or we may not use them, which
+/// CAP_DAC_READ_SEARCH allows.
+pub fn gone(folder: &Path, facts: &FileFacts, files: &[Inode]) -> Option<Vec<bool>> {
+    let file_system = facts.file_system.as_deref()?;
+    handle(file_system, Inode { device: (0, 0), number: 0, generation: 0 })?;
+    let folder = Dir::open_real(folder).ok()?;
+    // What the path leads to may have changed into a file system whose server never answers.
+    let found = Inode::without_generation(&folder)?;
+    if (rustix::fs::makedev(found.device.0, found.device.1), found.number) != facts.identity {
         return None;
     }
-    let on_device = files.iter().filter(|file| file.device == there.device);
-    on_device.map(|file| is_gone(&folder, file_system, *file).map(u64::from)).sum()
+    // A file that is there: handles are made as this kernel makes them.
+    let there = Inode::of(&folder)?;
+    if is_gone(folder.as_fd(), file_system, there)? {
+        return None;
+    }
+    let asked = |file: &Inode| {
+        if file.device == there.device { is_gone(folder.as_fd(), file_system, *file) } else { Some(false) }
+    };
+    files.iter().map(asked).collect()
 }
 
-fn is_gone(folder: &File, file_system: &str, file: Inode) -> Option<bool> {
+fn is_gone(folder: BorrowedFd<'_>, file_system: &str, file: Inode) -> Option<bool> {
     let mut handle = handle(file_system, file)?;
     // SAFETY: `handle` has the layout of `struct file_handle`, is as long as its `bytes` say, and outlives the call.
     let fd = unsafe {
@@ -80,7 +95,7 @@ fn handle(file_system: &str, file: Inode) -> Option<Handle> {
 }
 
 /// `i_generation` of an open file.
-fn generation(file: &File) -> Option<u32> {
+fn generation(file: BorrowedFd<'_>) -> Option<u32> {
     let mut value: libc::c_long = 0;
     // SAFETY: FS_IOC_GETVERSION writes an int or a long there, and nothing else.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::FS_IOC_GETVERSION, &raw mut value) };
@@ -89,12 +104,22 @@ fn generation(file: &File) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
+
+    /// As if its folder were on ext4.
+    fn facts(folder: &Path, file_system: &str) -> FileFacts {
+        let status = rustix::fs::stat(folder).unwrap();
+        let identity = (status.st_dev, status.st_ino);
+        FileFacts { file_system: Some(file_system.to_owned()), identity, ..FileFacts::default() }
+    }
 
     #[test]
     fn files_that_were_replaced_are_gone_and_moved_ones_are_not() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let path = folder.path().canonicalize().unwrap();
+        let at = |name: &str| path.join(name);
         let mut files = Vec::new();
         let mut make = |name: &str, to: &str| {
             let file = File::create(at(name)).unwrap();
@@ -106,20 +131,28 @@ mod tests {
             make("log", &format!("log.{n}"));
         }
         std::fs::remove_file(at("log.3")).unwrap();
-        let Some(number) = gone(folder.path(), "ext4", &files) else {
+        let Some(gone) = gone(&path, &facts(&path, "ext4"), &files) else {
             eprintln!("skipped: files cannot be asked for by handles here");
             return;
         };
-        assert_eq!((files.len(), number), (10, 5));
+        // state, log, state, log, ...: of the states the last one is there, and one log was removed.
+        let expected = [true, false, true, false, true, false, true, true, false, false];
+        assert_eq!(gone, expected);
     }
 
     #[test]
     fn of_other_file_systems_and_places_nothing_is_said() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(gone(folder.path(), "fuse", &[]), None);
-        assert_eq!(gone(&folder.path().join("none"), "ext4", &[]), None);
+        let path = folder.path().canonicalize().unwrap();
+        assert_eq!(gone(&path, &facts(&path, "fuse"), &[]), None);
+        assert_eq!(gone(&path.join("none"), &facts(&path, "ext4"), &[]), None);
+        // Another folder than the one that was looked at, and one behind a link.
+        assert_eq!(gone(&path, &FileFacts { identity: (1, 1), ..facts(&path, "ext4") }, &[]), None);
+        std::os::unix::fs::symlink(&path, path.join("link")).unwrap();
+        assert_eq!(gone(&path.join("link"), &facts(&path, "ext4"), &[]), None);
         // Those of another device are not asked for.
         let other = Inode { device: (9999, 9), number: 2, generation: 0 };
-        assert!(matches!(gone(folder.path(), "ext4", &[other]), None | Some(0)));
+        let seen = gone(&path, &facts(&path, "ext4"), &[other]);
+        assert!(seen.is_none_or(|seen| seen == [false]));
     }
 }

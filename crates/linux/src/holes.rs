@@ -11,14 +11,22 @@ use rustix::io::Errno;
 use crate::file_facts::FileFacts;
 use crate::names::Regular;
 
+/// Ranges of one file that are looked at.
+const MAX_OF_A_FILE: u32 = 16_384;
+
 /// Bytes of holes in the file that `at` leads to. `left`: how many more ranges of data may be looked at; those that were are taken from it.
-/// `None`: it is not that file any more, we may not read it, its file system does not tell, or it has more ranges than that.
+/// `None`: it is not that file any more, we may not read it, others than we and root may write it, its file system does not tell, or it has more
+/// ranges than that. (Asking waits for a lock of the file that a writer holds: with a buffer that never arrives, for ever.)
 pub fn bytes(at: &Path, facts: &FileFacts, left: &mut u32) -> Option<u64> {
     let found = Regular::find(at, OFlags::empty()).ok()?;
-    if found.identity() != facts.identity {
+    if found.identity() != facts.identity || !found.is_written_by_us_alone() {
         return None;
     }
-    in_file(&found.open_quietly().ok()?, found.bytes(), left)
+    let most = (*left).min(MAX_OF_A_FILE);
+    let mut of_file = most;
+    let holes = in_file(&found.open_quietly().ok()?, found.bytes(), &mut of_file);
+    *left -= most - of_file;
+    holes
 }
 
 fn in_file(file: &File, size: u64, left: &mut u32) -> Option<u64> {

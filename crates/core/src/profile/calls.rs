@@ -170,8 +170,9 @@ pub struct FileUse {
     pub volume: Option<String>,
     /// Size at the end.
     pub size_bytes: Option<u64>,
-    /// Bytes of it at the end that are in holes, which hold no data and read as zeros (SEEK_DATA, SEEK_HOLE). Asked only where more of it was
-    /// read than its file system has allocated to it; 0 otherwise, and where it has too many holes to be counted.
+    /// Bytes of it at the end that are in holes, which hold no data and read as zeros (SEEK_DATA, SEEK_HOLE; space that was allocated and never
+    /// written is among them). Asked only where more of it was read than its file system has allocated to it, where nothing changed it since the watch
+    /// began, and where only its reader or root may write it; 0 otherwise, and where it, or others before it, have too many holes to be counted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hole_bytes: u64,
     /// Reads.
@@ -180,10 +181,13 @@ pub struct FileUse {
     pub writes: Access,
     /// Opens that succeeded.
     pub opens: u64,
-    /// Files of this path that were written and are gone for good at the end, each of which another one replaced or that were removed: asked by
-    /// their handles (open_by_handle_at) on ext2 to ext4, f2fs and XFS; 0 elsewhere.
+    /// Files of this path that were written and no longer exist at the end, because they were replaced or removed: asked by
+    /// their handles (open_by_handle_at) on ext2 to ext4, f2fs and XFS; 0 elsewhere. Where there are thousands, not all are asked for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replaced: u64,
+    /// Bytes that were written to them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replaced_bytes: u64,
     /// Looks at `/proc` that found it open where the look before had not: how often it was met, without a trace.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub appearances: u64,

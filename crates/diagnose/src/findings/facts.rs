@@ -24,6 +24,8 @@ pub(super) const EXAMINE_CALLS: [&str; 9] =
     ["stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink", "readlinkat"];
 /// Those that move a name.
 pub(super) const RENAME_CALLS: [&str; 3] = ["rename", "renameat", "renameat2"];
+/// Those that remove the name of a file.
+pub(super) const REMOVE_CALLS: [&str; 2] = ["unlink", "unlinkat"];
 /// Those that make, move or remove a name.
 pub(super) const NAME_CHANGES: [&str; 12] = both(
     &RENAME_CALLS,
@@ -566,6 +568,12 @@ pub(super) fn entering(e: &Entry) -> bool {
 pub(super) fn frees_blocks(e: &Entry) -> bool {
     matches!(e.class.operation, Operation::Open | Operation::Close | Operation::Names)
         && matches!(e.class.wait, Some(Wait::DeviceWrite | Wait::DataWriteback))
+}
+
+/// What reads or writes take of CPU time, in units of a call: each call about as much as each page. Bytes alone would give the many small calls of
+/// other files to a few large ones.
+pub(super) fn effort(access: &Access) -> f64 {
+    access.calls as f64 + access.bytes as f64 / PAGE_BYTES
 }
 
 /// Reads or writes of a file.

@@ -52,10 +52,9 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     // Zeros that are not written need no write-back.
     (F::ReadsOfHoles, F::DeviceSaturated),
     (F::ReadsOfHoles, F::DirtyThrottle),
-    // Neither do versions that are not written, and they have no names.
+    // Neither do versions that are not written.
     (F::RewrittenFiles, F::DeviceSaturated),
     (F::RewrittenFiles, F::DirtyThrottle),
-    (F::RewrittenFiles, F::ManySmallFiles),
     // Reading the same bytes again is what fills memory and brings evicted pages back.
     (F::CacheThrash, F::MemoryPressure),
     // A page that stays in memory is not waited for, one at a time or otherwise.
@@ -99,7 +98,8 @@ const BEFORE: &[(FindingId, FindingId)] = &[
     // Bytes that need not be read need not be copied, mapped or not.
     (F::RepeatedReads, F::CopyBound),
     (F::ReadsOfHoles, F::CopyBound),
-    // Versions that are not written replace nothing, and need no memory to be made in.
+    // Versions that are not written have no names, replace nothing, and need no memory to be made in.
+    (F::RewrittenFiles, F::ManySmallFiles),
     (F::RewrittenFiles, F::ReplacedFiles),
     (F::RewrittenFiles, F::FreshBuffers),
     // With one sync for many records there is one journal, or one new file, to remove or to replace.
@@ -111,9 +111,9 @@ const MIN_PART: f64 = 0.5;
 /// Where the first cause takes less than a fifth of the wall time, what the program mostly does is reported first.
 const WEAK: f64 = 0.2;
 
-/// Of what goes with these causes, the program's own code has its part, which is not seen: what is read again is worked on again, and what is
-/// written whole is made whole. That the code dominates is no reason to look elsewhere.
-const WORKED_ON: [FindingId; 3] = [F::RepeatedReads, F::ReadsOfHoles, F::RewrittenFiles];
+/// Of what goes with these causes, the program's own code has its part, which is not seen: what is read again is worked on again. That the
+/// code dominates is no reason to look elsewhere. (Versions of files are none of them: a computation that saves its state now and then computes.)
+const WORKED_ON: [FindingId; 2] = [F::RepeatedReads, F::ReadsOfHoles];
 
 /// Facts with all claims of [`CLAIMS`] whose rule finds its cause.
 pub(super) fn with_claims<'a>(facts: &Facts<'a>, finds: impl Fn(FindingId, &Facts<'a>) -> bool) -> Facts<'a> {

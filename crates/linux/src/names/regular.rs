@@ -46,6 +46,12 @@ impl Regular {
         self.status.st_uid
     }
 
+    /// Whether nobody but we and root may write it.
+    pub fn is_written_by_us_alone(&self) -> bool {
+        let ours = [0, rustix::process::geteuid().as_raw()].contains(&self.owner());
+        ours && !Mode::from_raw_mode(self.status.st_mode).intersects(Mode::WGRP | Mode::WOTH)
+    }
+
     /// Size in bytes when it was found.
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.status.st_size).unwrap_or(0)

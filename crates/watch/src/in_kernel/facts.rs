@@ -43,8 +43,8 @@ pub(crate) struct Facts {
     pub(crate) files: Vec<FileUse>,
     /// Where each file was when it was met first; pipes and sockets have no such place.
     pub(crate) paths: HashMap<FileKey, String>,
-    /// By path, where several files of one path were written: their inodes.
-    pub(crate) versions: HashMap<String, Vec<Inode>>,
+    /// By path, where several files of one path were written: their inodes, and bytes written.
+    pub(crate) versions: HashMap<String, Vec<(Inode, u64)>>,
     /// By kind of file.
     pub(crate) kinds: Vec<KindUse>,
     /// Those on sockets, by socket.
@@ -337,14 +337,14 @@ fn versions(
     sums: &HashMap<FileKey, [u64; SUMS]>,
     paths: &HashMap<FileKey, String>,
     generations: &HashMap<FileKey, u32>,
-) -> HashMap<String, Vec<Inode>> {
-    let mut versions: HashMap<String, Vec<Inode>> = HashMap::new();
+) -> HashMap<String, Vec<(Inode, u64)>> {
+    let mut versions: HashMap<String, Vec<(Inode, u64)>> = HashMap::new();
     let written = sums.iter().filter(|(key, sums)| key.kind() == "regular" && sums[ACCESS + 1] > 0);
-    for (key, _) in written {
+    for (key, sums) in written {
         let known = paths.get(key).filter(|path| path.starts_with('/')).zip(generations.get(key));
         if let Some((path, generation)) = known {
             let inode = Inode { device: key.number_of_device(), number: key.0[0], generation: *generation };
-            versions.entry(path.clone()).or_default().push(inode);
+            versions.entry(path.clone()).or_default().push((inode, sums[ACCESS + 1]));
         }
     }
     versions.retain(|_, inodes| inodes.len() > 1);

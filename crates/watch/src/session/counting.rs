@@ -23,7 +23,7 @@ pub(super) struct Counts {
     pub(super) calls: Option<CallCounts>,
     pub(super) files: Vec<FileUse>,
     /// See [`Facts::versions`].
-    pub(super) versions: HashMap<String, Vec<Inode>>,
+    pub(super) versions: HashMap<String, Vec<(Inode, u64)>>,
     pub(super) kinds: Vec<KindUse>,
     pub(super) sockets: Vec<SocketCalls>,
     /// See [`Facts::processes`].

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use iowhy_core::profile::{Connections, FileUse, PipeEnd, RingUse};
 use iowhy_linux::mounts::{Mount, above};
@@ -45,8 +46,8 @@ const MAX_COUNTED: usize = 4;
 /// Ranges of data of sparse files that are looked at in the end, of all files together: a fraction of a second.
 const MAX_RANGES: u32 = 65_536;
 
-/// Files of one path that are looked for in the end: more tell nothing new.
-const MAX_VERSIONS: usize = 4096;
+/// Replaced files that are looked for in the end, of all paths together: each may be a read of the device.
+const MAX_HANDLES: usize = 8192;
 
 /// Looks at rings that are remembered: the first half an hour.
 const MAX_LOOKS: usize = 20_000;
@@ -72,6 +73,8 @@ pub(super) struct Files {
     /// Ends of pipes, with their processes.
     pipes: BTreeSet<(u32, PipeEnd)>,
     sockets: Sockets,
+    /// When this began, in nanoseconds since 1970.
+    began_ns: i64,
     /// Requests in flight on all rings together, one number for each round of looks that saw any.
     in_flight: Vec<u32>,
 }
@@ -96,7 +99,9 @@ struct Known {
 impl Files {
     /// Has seen nothing. Must be made before a descriptor is opened that is not closed at exec.
     pub(super) fn new() -> Files {
-        Files { given: open_files::given(), ..Files::default() }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let began_ns = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        Files { given: open_files::given(), began_ns, ..Files::default() }
     }
 
     /// Looks at open files when it is time again.
@@ -237,17 +242,25 @@ impl Files {
     pub(super) fn finish(
         mut self,
         mut seen: Vec<FileUse>,
-        versions: &HashMap<String, Vec<Inode>>,
+        versions: &HashMap<String, Vec<(Inode, u64)>>,
         seen_mounts: &[Mount],
         reader: &mut Reader,
     ) -> (Vec<FileUse>, Vec<String>) {
         let mounts = mounts_of(reader, std::process::id());
         let tree = self.tree.take().unwrap_or_else(|| BlockTree::new(mounts.clone()));
-        let mut storage =
-            Storage { mounts: &mounts, tree: &tree, devices: Vec::new(), ranges_left: MAX_RANGES };
+        let mut storage = Storage {
+            mounts: &mounts,
+            tree: &tree,
+            devices: Vec::new(),
+            ranges_left: MAX_RANGES,
+            handles_left: MAX_HANDLES,
+            began_ns: self.began_ns,
+        };
         for file in &mut seen {
             let path = PathBuf::from(&file.path);
-            file.replaced = versions.get(&file.path).map_or(0, |inodes| storage.gone(&path, inodes));
+            if let Some(versions) = versions.get(&file.path) {
+                (file.replaced, file.replaced_bytes) = storage.gone(&path, versions);
+            }
             // A look may have met it when it had no name any more.
             let unlinked = self.known.remove(Path::new(&format!("{} (deleted)", file.path)));
             let known = self.known.remove(&path).or(unlinked);
@@ -295,17 +308,24 @@ struct Storage<'a> {
     /// Devices under the files.
     devices: Vec<String>,
     ranges_left: u32,
+    handles_left: usize,
+    /// See [`Files::began_ns`].
+    began_ns: i64,
 }
 
 impl Storage<'_> {
-    /// How many of the files of a path are gone.
-    fn gone(&self, path: &Path, inodes: &[Inode]) -> u64 {
-        let Some(folder) = path.parent() else { return 0 };
+    /// How many of the files of a path no longer exist, and bytes written to them.
+    fn gone(&mut self, path: &Path, versions: &[(Inode, u64)]) -> (u64, u64) {
+        let asked = &versions[..versions.len().min(self.handles_left)];
+        self.handles_left -= asked.len();
+        let inodes: Vec<Inode> = asked.iter().map(|(inode, _)| *inode).collect();
         // A server is not asked.
-        let facts = facts_of_path(folder, self.mounts, self.tree).filter(|facts| facts.kind == "directory");
-        let file_system = facts.and_then(|facts| facts.file_system);
-        let asked = &inodes[..inodes.len().min(MAX_VERSIONS)];
-        file_system.and_then(|name| file_handles::gone(folder, &name, asked)).unwrap_or(0)
+        let gone = path.parent().and_then(|folder| {
+            let facts = facts_of_path(folder, self.mounts, self.tree).filter(|f| f.kind == "directory")?;
+            file_handles::gone(folder, &facts, &inodes)
+        });
+        let gone = asked.iter().zip(gone.unwrap_or_default()).filter(|(_, gone)| *gone);
+        gone.fold((0, 0), |(files, bytes), ((_, more), _)| (files + 1, bytes + more))
     }
 
     /// Fills in what a file is, from when it was first seen or else from its path now.
@@ -336,6 +356,8 @@ impl Storage<'_> {
         let size = now.as_ref().and_then(|f| f.size_bytes);
         if let Some(now) = &now
             && now.allocated_bytes.is_some_and(|bytes| file.reads.distinct_bytes > bytes)
+            // What is a hole now may have been data when it was read.
+            && now.changed_ns < self.began_ns
         {
             file.hole_bytes = holes::bytes(path, now, &mut self.ranges_left).unwrap_or(0);
         }
@@ -400,6 +422,7 @@ fn nameless(path: &Path) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -439,12 +462,23 @@ mod tests {
             let (seen, _) = Files::new().finish(vec![file], &HashMap::new(), &[], &mut Reader::new());
             seen[0].hole_bytes
         };
+        // The clock of file systems goes in ticks.
+        std::thread::sleep(std::time::Duration::from_millis(50));
         let whole = holes_if_read(16 * MIB);
         if whole == 0 {
             eprintln!("skipped: this file system does not tell holes");
             return;
         }
         assert_eq!((whole, holes_if_read(MIB)), (15 * MIB, 0));
+        // Changed meanwhile: what is a hole may have been data.
+        let files = Files::new();
+        File::options().write(true).open(&path).unwrap().set_len(17 * MIB).unwrap();
+        let mut file = FileUse { path: path.display().to_string(), ..FileUse::default() };
+        file.reads.distinct_bytes = 17 * MIB;
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let (seen, _) = files.finish(vec![file], &HashMap::new(), &[], &mut Reader::new());
+        assert_eq!(seen[0].hole_bytes, 0);
     }
 
     #[test]

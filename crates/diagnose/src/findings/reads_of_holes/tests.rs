@@ -4,7 +4,7 @@ use iowhy_core::layer::Layer;
 
 use super::*;
 use crate::classify::Wait;
-use crate::findings::synthetic::{Run, access, bound_leaves, slow_and_repaired};
+use crate::findings::synthetic::{Run, access, bound_leaves, looked, slow_and_repaired};
 
 const MIB: u64 = 1 << 20;
 const SIZE: u64 = 1536 * MIB;
@@ -38,16 +38,18 @@ fn an_image_read_whole_is_named_and_one_of_which_the_data_is_read_is_not() {
     // 4 s, of which 2.4 are reads; of the rest at most the part goes that works on zeros.
     let least = 4e9 * (1.0 - 0.6 * holes);
     assert!((least..least + 0.2e9).contains(&left.high), "{left:?}");
-    assert!((0.0..4e9 * (1.0 - holes) + 1.0).contains(&left.low), "{left:?}");
+    assert!((0.0..1.05 * 4e9 * (1.0 - holes)).contains(&left.low), "{left:?}");
     let long = "1.5 GiB long, of which 1464 MiB are holes; 1.5 GiB of it were read";
     assert!(finding.evidence.iter().any(|e| e.contains(long)), "{finding:?}");
 }
 
 #[test]
-fn what_is_read_several_times_counts_each_time() {
-    let twice = backup(2 * SIZE, 0.6, |f| f.reads.distinct_bytes = SIZE);
-    let finding = twice.findings().into_iter().find(|f| f.id == FindingId::ReadsOfHoles).unwrap();
-    assert!(finding.sentence.contains("2928 MiB of 3 GiB"), "{finding:?}");
+fn of_what_is_read_again_nobody_knows_whether_it_was_of_holes() {
+    // All of it once, then the data alone, many times.
+    assert!(!found(&backup(20 * SIZE, 0.6, |f| f.reads.distinct_bytes = SIZE)));
+    let finding = backup(SIZE * 3 / 2, 0.6, |f| f.reads.distinct_bytes = SIZE);
+    let finding = finding.findings().into_iter().find(|f| f.id == FindingId::ReadsOfHoles).unwrap();
+    assert!(finding.sentence.contains("of 2.25 GiB"), "{finding:?}");
 }
 
 #[test]
@@ -55,6 +57,8 @@ fn no_hole_was_certainly_read() {
     // All of its data may be what was read.
     assert!(!found(&backup(SIZE, 0.6, |f| f.reads.distinct_bytes = DATA)));
     assert!(!found(&backup(SIZE, 0.6, |f| f.hole_bytes = 0)));
+    // Too few marks were covered: it may be one place that was read.
+    assert!(!found(&backup(SIZE, 0.6, |f| f.reads.repeated = looked(0, 5))));
     // Less than half of what is read are holes.
     assert!(!found(&backup(SIZE, 0.6, |f| f.hole_bytes = SIZE * 45 / 100)));
     assert!(found(&backup(SIZE, 0.6, |f| f.hole_bytes = SIZE * 55 / 100)));
@@ -84,7 +88,7 @@ fn copy(change: impl FnOnce(&mut FileUse)) -> Run {
 fn holes_that_a_copy_fills_cost_writes_and_syncs_as_well() {
     let of = |run: &Run| run.findings().into_iter().find(|f| f.id == FindingId::ReadsOfHoles).unwrap();
     let filled = of(&copy(|_| ()));
-    let words = "`/data/1` is as long and was written whole: 1464 MiB of it are such zeros";
+    let words = "`/data/1` is as long and was written whole: if it is a copy, 1464 MiB of it are such zeros";
     assert!(filled.evidence.iter().any(|e| e.contains(words)), "{filled:?}");
     // A copy that leaves them out is as long, too.
     let kept = of(&copy(|f| f.writes.distinct_bytes = DATA));

@@ -7,7 +7,9 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::{CallCount, FileUse};
 
-use super::facts::{OPEN_CALLS, PAGE_BYTES, RENAME_CALLS, Side, entering, frees_blocks};
+use super::facts::{
+    OPEN_CALLS, PAGE_BYTES, REMOVE_CALLS, RENAME_CALLS, Side, effort, entering, frees_blocks,
+};
 use super::needless::Needless;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, loops, say};
@@ -38,26 +40,28 @@ const OF_OPENS: f64 = 0.4;
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let files: Vec<Versions<'_>> =
         facts.storage_files().filter(|f| f.kind == "regular").filter_map(Versions::of).collect();
-    let replaced: u64 = files.iter().map(|f| f.file.replaced).sum();
     // A scratch file that is removed each time holds other bytes each time; one that replaces another holds that one's.
-    let renamed = calls(facts, &RENAME_CALLS) >= MOSTLY * replaced as f64;
+    let replaced: f64 = files.iter().map(|f| f.file.replaced as f64).sum();
+    let not_removed = replaced - calls(facts, &REMOVE_CALLS);
+    let renamed = calls(facts, &RENAME_CALLS).min(not_removed) >= MOSTLY * replaced;
     let files: Vec<Versions<'_>> = files.into_iter().filter(|f| f.file.replaced == 0 || renamed).collect();
-    let written: f64 = facts.storage_files().map(|f| f.writes.bytes as f64).sum();
-    let gone = files.iter().map(|f| f.gone).sum::<f64>();
-    let of_written = gone / written.max(1.0);
+    let all = |part: &dyn Fn(&FileUse) -> f64| facts.storage_files().map(part).sum::<f64>().max(1.0);
+    let of = |part: &dyn Fn(&Versions<'_>) -> f64| files.iter().map(part).sum::<f64>();
+    let (written, gone) = (all(&|f| f.writes.bytes as f64), of(&|f| f.gone));
+    let of_written = gone / written;
     let most = files.iter().max_by(|a, b| a.gone.total_cmp(&b.gone)).filter(|_| of_written >= MOSTLY)?;
-    // Writes to pipes and sockets replace nothing.
-    let (_, of_files) = facts.storage_part(Side::Write)?;
-    let versions: f64 = files.iter().map(|f| f.times).sum();
-    let read =
-        files.iter().map(|f| f.gone / f.file.writes.bytes as f64 * f.file.reads.bytes as f64).sum::<f64>();
-    let all_read = facts.storage_bytes(Side::Read).unwrap_or(0.0).max(1.0);
+    // Reads and writes of pipes and sockets are of no file.
+    let part_of_files = |side| facts.storage_part(side).map(|(_, of_files)| of_files);
+    let (of_writes, of_reads) = (part_of_files(Side::Write)?, part_of_files(Side::Read).unwrap_or(0.0));
+    let calls_part = of(&|f| f.part() * f.file.writes.calls as f64) / all(&|f| f.writes.calls as f64);
     let parts = Parts {
-        written: of_written * of_files,
-        read: (read / all_read).min(1.0),
-        opened: (versions / calls(facts, &OPEN_CALLS).max(1.0)).min(1.0),
+        written: of_writes * of_written,
+        worked: of_writes
+            * (of(&|f| f.part() * effort(&f.file.writes)) / all(&|f| effort(&f.writes))).min(of_written),
+        read: of_reads * of(&|f| f.part() * f.file.reads.bytes as f64) / all(&|f| f.reads.bytes as f64),
+        opened: (of(&|f| f.times) / calls(facts, &OPEN_CALLS).max(1.0)).min(1.0),
     };
-    let entries = parts.written * facts.part_of_calls(Side::Write).unwrap_or(0.0);
+    let entries = of_writes * calls_part * facts.part_of_calls(Side::Write).unwrap_or(0.0);
     let within_calls = loops::within_calls(facts);
     let weight = |e: &Entry| match e {
         _ if entering(e) => entries,
@@ -69,8 +73,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             "`{}`: written whole {} times at least, {} each on average, {}",
             most.file.path,
             say::count(most.times),
-            say::bytes(most.file.writes.bytes as f64 / most.times),
-            if most.file.replaced > 0 { "as a new file that replaces the one before" } else { "in place" }
+            say::bytes(most.gone / (most.times - 1.0)),
+            if most.file.replaced > 0 {
+                "as new files of which the earlier ones no longer exist"
+            } else {
+                "in place"
+            }
         ),
         format!(
             "writing, syncing and freeing these bytes takes {} of wall time by their part of all bytes written",
@@ -119,29 +127,34 @@ fn calls(facts: &Facts<'_>, names: &[&str]) -> f64 {
 
 /// The parts of what is done that are about versions that are gone at the end, 0 to 1.
 struct Parts {
+    /// Of the bytes written.
     written: f64,
-    /// To make the next version of them.
+    /// Of the work of writing, at least.
+    worked: f64,
+    /// Of the bytes read: to make the next version of them.
     read: f64,
+    /// Of the files opened.
     opened: f64,
 }
 
 impl Parts {
-    /// By their bytes: written, waited for, and freed.
+    /// Written, waited for, and freed.
     fn by_bytes(&self, e: &Entry) -> f64 {
         let bytes = matches!(e.class.operation, Operation::Write | Operation::Sync) || frees_blocks(e);
-        self.written * f64::from(bytes)
+        let busy = e.busy && e.class.operation == Operation::Write;
+        if busy { self.worked } else { self.written * f64::from(bytes) }
     }
 
     /// Syncs stay: of a journal there may be as many, and how long they take is not in proportion.
     fn at_least(&self, e: &Entry) -> f64 {
         let busy = e.busy && e.class.operation == Operation::Write;
-        self.written * f64::from(busy || frees_blocks(e))
+        if busy { self.worked } else { self.written * f64::from(frees_blocks(e)) }
     }
 
     /// With their names, what is read to make the next of them, and the memory that it is made in.
     fn at_most(&self, e: &Entry) -> f64 {
         let named = matches!(e.class.operation, Operation::Open | Operation::Close | Operation::Names);
-        let made = e.busy && e.class.operation == Operation::Fault;
+        let made = e.busy && matches!(e.class.operation, Operation::Fault | Operation::Write);
         let read = self.read * f64::from(e.class.operation == Operation::Read);
         let memory = self.written * f64::from(made);
         self.by_bytes(e).max(self.opened * f64::from(named)).max(memory).max(read)
@@ -151,28 +164,34 @@ impl Parts {
 /// A file that was written whole several times.
 struct Versions<'a> {
     file: &'a FileUse,
+    /// At least.
     times: f64,
     /// Bytes written that no file has at the end, at least.
     gone: f64,
 }
 
 impl<'a> Versions<'a> {
-    /// `None` where it may not have been, and where a version is one block, which is written as a whole whatever changes.
+    /// `None` if it may not have been written whole several times, and where a version is one block, which is written as a whole whatever changes.
     fn of(file: &'a FileUse) -> Option<Versions<'a>> {
         let bytes = file.writes.bytes as f64;
-        let versions = if file.replaced > 0 {
-            let times = file.replaced as f64 + 1.0;
-            // A file that grows from nothing is twice as large at the end as on average.
-            Versions { file, times, gone: bytes * (1.0 - 2.0 / times).max(0.0) }
+        let (times, gone, each) = if file.replaced > 0 {
+            let (replaced, gone) = (file.replaced as f64, (file.replaced_bytes as f64).min(bytes));
+            (replaced + 1.0, gone, gone / replaced)
         } else {
             let whole = file.writes.distinct_bytes as f64;
             let times = bytes / whole.max(1.0);
             let opens = file.opens as f64;
             let each_wrote_all = (OF_OPENS * opens..=opens / NEARLY_ALL).contains(&times)
-                && file.size_bytes.is_some_and(|size| whole >= NEARLY_ALL * size as f64);
-            Versions { file, times, gone: if each_wrote_all { bytes - whole } else { 0.0 } }
+                && file.size_bytes.is_some_and(|size| size > 0 && whole >= NEARLY_ALL * size as f64)
+                // A scratch file is read each time.
+                && (file.reads.bytes as f64) < MOSTLY * bytes;
+            (times, if each_wrote_all { bytes - whole } else { 0.0 }, bytes / times.max(1.0))
         };
-        let worth = versions.times >= MIN_VERSIONS && versions.gone > 0.0;
-        (worth && bytes / versions.times > PAGE_BYTES).then_some(versions)
+        (times >= MIN_VERSIONS && gone > 0.0 && each > PAGE_BYTES).then_some(Versions { file, times, gone })
+    }
+
+    /// The part of what was written to it that is gone.
+    fn part(&self) -> f64 {
+        self.gone / (self.file.writes.bytes as f64).max(1.0)
     }
 }
