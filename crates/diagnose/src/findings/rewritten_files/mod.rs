@@ -40,11 +40,9 @@ const OF_OPENS: f64 = 0.4;
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let files: Vec<Versions<'_>> =
         facts.storage_files().filter(|f| f.kind == "regular").filter_map(Versions::of).collect();
-    // A scratch file that is removed each time holds other bytes each time; one that replaces another holds that one's.
     let replaced: f64 = files.iter().map(|f| f.file.replaced as f64).sum();
-    let not_removed = replaced - calls(facts, &REMOVE_CALLS);
-    let renamed = calls(facts, &RENAME_CALLS).min(not_removed) >= MOSTLY * replaced;
-    let files: Vec<Versions<'_>> = files.into_iter().filter(|f| f.file.replaced == 0 || renamed).collect();
+    let moved = are_moved(facts, replaced);
+    let files: Vec<Versions<'_>> = files.into_iter().filter(|f| f.file.replaced == 0 || moved).collect();
     let all = |part: &dyn Fn(&FileUse) -> f64| facts.storage_files().map(part).sum::<f64>().max(1.0);
     let of = |part: &dyn Fn(&Versions<'_>) -> f64| files.iter().map(part).sum::<f64>();
     let (written, gone) = (all(&|f| f.writes.bytes as f64), of(&|f| f.gone));
@@ -117,6 +115,13 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             .to_owned(),
     }
     .finding_by_account(facts, prediction)
+}
+
+/// Whether most of so many files that no longer exist were replaced by a move of another one. A scratch file that is removed each time holds other bytes
+/// each time.
+fn are_moved(facts: &Facts<'_>, replaced: f64) -> bool {
+    let not_removed = replaced - calls(facts, &REMOVE_CALLS);
+    calls(facts, &RENAME_CALLS).min(not_removed) >= MOSTLY * replaced
 }
 
 /// Calls of these names that succeeded.
