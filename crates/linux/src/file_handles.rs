@@ -43,7 +43,7 @@ impl Inode {
 struct Handle {
     bytes: u32,
     kind: i32,
-    words: [u32; 5],
+    words: [u32; 3],
 }
 
 /// Which of these files, whose paths were in `folder`, are gone for good, in their order; not those of other devices. `facts`: what is known of the
@@ -88,8 +88,8 @@ fn handle(file_system: &str, file: Inode) -> Option<Handle> {
     let (low, high) = (file.number as u32, (file.number >> 32) as u32);
     let of = |bytes, kind, words| Some(Handle { bytes, kind, words });
     match file_system {
-        "ext2" | "ext3" | "ext4" | "f2fs" if high == 0 => of(8, 1, [low, file.generation, 0, 0, 0]),
-        "xfs" if cfg!(target_endian = "little") => of(12, 0x81, [low, high, file.generation, 0, 0]),
+        "ext2" | "ext3" | "ext4" if high == 0 => of(8, 1, [low, file.generation, 0]),
+        "xfs" if cfg!(target_endian = "little") => of(12, 0x81, [low, high, file.generation]),
         _ => None,
     }
 }

@@ -182,7 +182,7 @@ pub struct FileUse {
     /// Opens that succeeded.
     pub opens: u64,
     /// Files of this path that were written and no longer exist at the end, because they were replaced or removed: asked by
-    /// their handles (open_by_handle_at) on ext2 to ext4, f2fs and XFS; 0 elsewhere. Where there are thousands, not all are asked for.
+    /// their handles (open_by_handle_at) on ext2 to ext4 and XFS; 0 elsewhere. Where there are thousands, not all are asked for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replaced: u64,
     /// Bytes that were written to them.

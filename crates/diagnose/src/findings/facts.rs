@@ -169,6 +169,11 @@ impl Facts<'_> {
         self.account.wall_ns - self.account.layer(Layer::Observer).wall_ns
     }
 
+    /// Wall time of the account, of each entry the part that `part` gives, 0 to 1.
+    pub(super) fn wall_ns_of(&self, part: impl Fn(&Entry) -> f64) -> f64 {
+        self.account.entries.iter().map(|e| part(e) * e.wall_ns).sum()
+    }
+
     /// A part of the wall time as a share of it, 0 to 1.
     pub(super) fn wall_share(&self, wall_ns: f64) -> f64 {
         let wall = self.account.wall_ns;
@@ -570,7 +575,7 @@ pub(super) fn frees_blocks(e: &Entry) -> bool {
         && matches!(e.class.wait, Some(Wait::DeviceWrite | Wait::DataWriteback))
 }
 
-/// What reads or writes take of CPU time, in units of a call: each call about as much as each page. Bytes alone would give the many small calls of
+/// What reads or writes take of CPU time, in units of a call: each page counts as one more (chosen, not measured). Bytes alone would give the many small calls of
 /// other files to a few large ones.
 pub(super) fn effort(access: &Access) -> f64 {
     access.calls as f64 + access.bytes as f64 / PAGE_BYTES

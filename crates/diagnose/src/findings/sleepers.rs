@@ -66,7 +66,7 @@ impl Facts<'_> {
     /// Wall time in which threads were runnable without a CPU, as far as the run is longer for it.
     pub(super) fn queueing_ns(&self) -> f64 {
         let queueing = self.queueing();
-        self.account.entries.iter().map(|e| queueing.weight(e) * e.wall_ns).sum()
+        self.wall_ns_of(|e| queueing.weight(e))
     }
 }
 

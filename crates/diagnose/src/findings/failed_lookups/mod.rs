@@ -30,7 +30,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let within_calls = loops::within_calls(facts);
     let shared = |e: &Entry| of_all * within_calls(e).max(f64::from(facts::entering(e)));
     let removable = facts.removable(|e| part(e).max(shared(e)));
-    let cost_ns: f64 = facts.account.entries.iter().map(|e| part(e).max(shared(e)) * e.wall_ns).sum();
+    let cost_ns: f64 = facts.wall_ns_of(|e| part(e).max(shared(e)));
     let sentence = most.evidence();
     let mut evidence: Vec<String> = failing.iter().filter(|f| *f != most).map(Failing::evidence).collect();
     evidence.push(format!(

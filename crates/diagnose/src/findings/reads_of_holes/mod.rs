@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 /// From this part of the bytes read on, most are of holes.
 const MOSTLY: f64 = 0.5;
 
-/// A file was written whole, up to what marks leave open.
+/// A file was written whole, up to what marks leave open (chosen).
 const NEARLY_ALL: f64 = 0.95;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
@@ -60,7 +60,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         _ if entering(e) => entries,
         _ => parts.about(e).max(entries * within_calls(e)),
     };
-    let cost_ns = facts.account.entries.iter().map(|e| weight(e) * e.wall_ns).sum();
+    let cost_ns = facts.wall_ns_of(&weight);
     let mut evidence = vec![
         format!(
             "`{}`: {} long, of which {} are holes; {} of it were read",
@@ -71,9 +71,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         ),
         format!(
             "reading holes takes {} of wall time, by their part of the calls and pages: the kernel makes zeros and copies them",
-            say::percent(facts.wall_share(
-                facts.account.entries.iter().map(|e| parts.of_reads(e) * e.wall_ns).sum::<f64>()
-            ))
+            say::percent(facts.wall_share(facts.wall_ns_of(|e| parts.of_reads(e))))
         ),
     ];
     if let Some((sparse, copy)) = filled.first() {
@@ -96,7 +94,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns,
         removable: Some(facts.removable(weight)),
         sentence: format!(
-            "Most of the bytes read are holes of sparse files: {} of {}",
+            "Most of the bytes read are holes of sparse files: at least {} of {}",
             say::bytes(of_holes * read),
             say::bytes(read)
         ),

@@ -27,10 +27,10 @@ pub(super) const RULE: Rule = Rule {
 /// From this part of the bytes written on, most are gone at the end.
 const MOSTLY: f64 = 0.5;
 
-/// Fewer versions tell no habit.
+/// Fewer versions tell no habit (chosen).
 const MIN_VERSIONS: f64 = 4.0;
 
-/// A file was written whole, up to what marks leave open.
+/// A file was written whole, up to what marks leave open (chosen).
 const NEARLY_ALL: f64 = 0.9;
 
 /// Of the opens of a file that is overwritten in place, at least this part wrote a version of its final size: a file that grows from
@@ -65,7 +65,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         _ if entering(e) => entries,
         _ => parts.by_bytes(e).max(entries * within_calls(e)),
     };
-    let cost_ns = facts.account.entries.iter().map(|e| weight(e) * e.wall_ns).sum();
+    let cost_ns = facts.wall_ns_of(&weight);
     let mut evidence = vec![
         format!(
             "`{}`: written whole {} times at least, {} each on average, {}",
@@ -79,10 +79,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             }
         ),
         format!(
-            "writing, syncing and freeing these bytes takes {} of wall time by their part of all bytes written",
-            say::percent(facts.wall_share(
-                facts.account.entries.iter().map(|e| parts.by_bytes(e) * e.wall_ns).sum::<f64>()
-            ))
+            "writing, syncing and freeing them takes {} of wall time, by their part of all calls, pages and bytes written",
+            say::percent(facts.wall_share(facts.wall_ns_of(|e| parts.by_bytes(e))))
         ),
     ];
     let own = facts.wall_share(facts.account.sum(|e| e.busy && e.class.operation == Operation::User).wall_ns);
@@ -103,7 +101,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns,
         removable: Some(facts.removable(weight)),
         sentence: format!(
-            "Files are written whole again and again: {} written, of which {} are gone at the end",
+            "Files are written whole again and again: {} written, of which at least {} are gone at the end",
             say::bytes(written),
             say::bytes(gone)
         ),
@@ -127,7 +125,7 @@ fn are_moved(facts: &Facts<'_>, replaced: f64) -> bool {
 /// Calls of these names that succeeded.
 fn calls(facts: &Facts<'_>, names: &[&str]) -> f64 {
     let counted = facts.profile.calls.iter().flat_map(|sample| &sample.calls);
-    counted.filter(|c| names.contains(&c.name.as_str())).map(CallCount::succeeded).sum::<u64>() as f64
+    counted.filter(|c| names.contains(&c.name.as_str())).map(|c| CallCount::succeeded(c) as f64).sum()
 }
 
 /// The parts of what is done that are about versions that are gone at the end, 0 to 1.
