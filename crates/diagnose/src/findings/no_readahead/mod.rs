@@ -90,7 +90,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     }));
     Draft {
         id: FindingId::NoReadahead,
-        cost_ns: facts.wall_ns_of(&goes),
+        cost_ns: facts.wall_ns_of(goes),
         removable: Some(removable),
         sentence: format!(
             "{} reads without read-ahead: {} per device request, {} of wall time is waiting",

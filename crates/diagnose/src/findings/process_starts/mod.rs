@@ -48,12 +48,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         facts.wall_share(picked.map(|e| part(e) * e.wall_ns).sum())
     };
     let is = |operation: Operation| move |e: &Entry| e.class.operation == operation;
-    let cost_ns: f64 = facts.wall_ns_of(&part);
+    let cost_ns: f64 = facts.wall_ns_of(part);
     let all: f64 = starts.named.values().map(|named| named.again).sum();
     let programs = starts.named.values().filter(|named| named.again > 0.0).count();
     // What such a process does for itself before its work is not told from it: with it up to all of its time goes.
     let whole = |e: &Entry| part(e).max(starts.after_the_first(e));
-    let whole_ns: f64 = facts.wall_ns_of(&whole);
+    let whole_ns: f64 = facts.wall_ns_of(whole);
     let samples: f64 = facts.account.entries.iter().map(|e| part(e) * e.events as f64).sum();
     let removable = facts.removable(part);
     let most_ns = facts.removable(whole).most_ns.max(removable.most_ns);

@@ -60,7 +60,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         _ if entering(e) => entries,
         _ => parts.about(e).max(entries * within_calls(e)),
     };
-    let cost_ns = facts.wall_ns_of(&weight);
+    let cost_ns = facts.wall_ns_of(weight);
     let mut evidence = vec![
         format!(
             "`{}`: {} long, of which {} are holes; {} of it were read",

@@ -44,7 +44,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         _ if entering(e) => entries,
         _ => entries * within_calls(e),
     };
-    let cost_ns = facts.wall_ns_of(&weight);
+    let cost_ns = facts.wall_ns_of(weight);
     let sum = facts.account.sum(reading);
     let mut evidence = vec![
         format!(

@@ -65,7 +65,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         _ if entering(e) => entries,
         _ => parts.by_bytes(e).max(entries * within_calls(e)),
     };
-    let cost_ns = facts.wall_ns_of(&weight);
+    let cost_ns = facts.wall_ns_of(weight);
     let mut evidence = vec![
         format!(
             "`{}`: written whole {} times at least, {} each on average, {}",

@@ -205,7 +205,7 @@ fn one_side(facts: &Facts<'_>, side: Side) -> Option<Finds> {
         return None;
     }
     let part = |e: &Entry| finds.part(e, finds.mergeable);
-    finds.cost_ns = facts.wall_ns_of(&part);
+    finds.cost_ns = facts.wall_ns_of(part);
     let noun = side.noun();
     finds.evidence = vec![
         format!(

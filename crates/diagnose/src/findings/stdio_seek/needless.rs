@@ -34,7 +34,7 @@ pub(super) fn judge(facts: &Facts<'_>) -> Option<Finding> {
             of_all * within_calls(e).max(f64::from(facts::entering(e)))
         }
     };
-    let cost_ns = facts.wall_ns_of(&goes);
+    let cost_ns = facts.wall_ns_of(goes);
     Draft {
         id: FindingId::StdioSeek,
         cost_ns,
