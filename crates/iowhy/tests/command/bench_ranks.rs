@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Mount, Ran, binary, directory, finish, iowhy, names, skipped, succeeds, text};
+use crate::common::{Mount, Ran, binary, directory, finish, iowhy, names, succeeds, text};
+use crate::launchers::{self, Launcher};
 use crate::whole_machine::Group;
 
 /// A short run on a cached file.
@@ -122,23 +123,31 @@ fn scale_starts_processes_of_its_own_and_gives_a_verdict() {
     );
 }
 
-#[test]
-fn ranks_of_open_mpi_measure_together() {
-    if !succeeds("mpirun", &["--version"]) {
-        skipped("mpirun is not installed (Debian package `openmpi-bin`)");
-        return;
-    }
+fn measure_together(launcher: Option<Launcher>) {
+    let Some(launcher) = launcher else { return };
     let dir = directory();
-    let mut mpirun = Command::new("mpirun");
-    mpirun.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "4"]);
-    mpirun.arg(binary().get_program()).env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    mpirun.args(["bench", "--scale", "1,2,4", "--quiet", "--json", "-"]).args(SHORT).arg(dir.path());
-    let record = finish(&mut mpirun).measured().json();
+    let words = ["bench", "--scale", "1,2,4", "--quiet", "--json", "-"];
+    let record = finish(launcher.command().args(words).args(SHORT).arg(dir.path())).measured().json();
     assert_eq!((record["started_here"].as_bool(), list(&record, "ranks").len()), (Some(false), 4));
-    assert!(record["job"].as_str().unwrap().starts_with("PMIX_NAMESPACE="), "{}", record["job"]);
+    assert!(launcher.names_job(&record), "{}", record["job"]);
     assert_eq!(steps(&record).len(), 3);
     steps(&record).iter().for_each(|step| closes(step, 12, 64 << 10));
     assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn ranks_of_open_mpi_measure_together() {
+    measure_together(launchers::open_mpi());
+}
+
+#[test]
+fn ranks_of_mpich_measure_together() {
+    measure_together(launchers::mpich());
+}
+
+#[test]
+fn ranks_of_slurm_measure_together() {
+    measure_together(launchers::slurm());
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod export;
 mod hidden;
 mod history;
 mod hostile;
+mod launchers;
 mod live;
 mod mrc;
 mod old_records;

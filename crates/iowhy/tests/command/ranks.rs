@@ -1,4 +1,4 @@
-//! Ranks of parallel jobs, as users start them: by Open MPI where it is installed, else by the variables that launchers set.
+//! Ranks of parallel jobs, as users start them: by the launchers that are installed, else by the variables that they set.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,8 +6,9 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::{
-    Loop, MIB, Ran, binary, directory, finish, full_file, iowhy, is_root, names, skipped, succeeds, text,
+    Loop, MIB, Ran, binary, directory, finish, full_file, iowhy, is_root, names, skipped, text,
 };
+use crate::launchers::{self, Launcher};
 use crate::whole_machine::Group;
 
 /// Runs a program as a rank, by the variables of a launcher.
@@ -189,20 +190,8 @@ fn merged_records_have_exit_codes_a_screen_and_a_report() {
     assert!(itself.code() == 2 && itself.stderr.contains("another kind: merged ranks"), "{itself:?}");
 }
 
-/// `mpirun` with four ranks, wherever there is room; `None`, said aloud, where it is not installed.
-fn mpirun() -> Option<Command> {
-    if !succeeds("mpirun", &["--version"]) {
-        skipped("mpirun is not installed (Debian package `openmpi-bin`)");
-        return None;
-    }
-    let mut mpirun = Command::new("mpirun");
-    mpirun.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "4"]);
-    mpirun.arg(binary().get_program()).env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    Some(mpirun)
-}
-
 /// Runs a script as four ranks, and merges what they wrote.
-fn merged_job(folder: &Path, script: &str) -> Option<Value> {
+fn merged_job(launcher: &Launcher, folder: &Path, script: &str) -> Value {
     let json = folder.join("run-{rank}.json");
     let report = folder.join("run-{rank}.txt");
     let args = [
@@ -217,11 +206,11 @@ fn merged_job(folder: &Path, script: &str) -> Option<Value> {
         "-c",
         script,
     ];
-    finish(mpirun()?.args(args)).done();
+    finish(launcher.command().args(args)).done();
     let files: Vec<String> =
         (0..4).map(|rank| text(&folder.join(format!("run-{rank}.json"))).to_owned()).collect();
     let words: Vec<&str> = files.iter().map(String::as_str).collect();
-    Some(iowhy(&[&["merge", "--json", "-"][..], &words].concat()).done().json())
+    iowhy(&[&["merge", "--json", "-"][..], &words].concat()).done().json()
 }
 
 fn only_straggler(merged: &Value) -> &Value {
@@ -231,21 +220,38 @@ fn only_straggler(merged: &Value) -> &Value {
     }
 }
 
-#[test]
-fn a_rank_of_open_mpi_that_syncs_for_longer_is_named() {
+/// Rank 2 writes durably for seven seconds; the others are soon done.
+fn names_the_rank_that_syncs(launcher: Option<Launcher>) {
+    let Some(launcher) = launcher else { return };
     let dir = directory();
     let script = format!(
-        "if [ $OMPI_COMM_WORLD_RANK = 2 ]; then end=$(($(date +%s) + 7)); while [ $(date +%s) -lt $end ]; do \
+        "if [ ${} = 2 ]; then end=$(($(date +%s) + 7)); while [ $(date +%s) -lt $end ]; do \
          dd if=/dev/zero of={} bs=4k count=400 oflag=dsync status=none; done; else sleep 1; fi",
+        launcher.rank,
         text(&dir.path().join("data"))
     );
-    let Some(merged) = merged_job(dir.path(), &script) else { return };
+    let merged = merged_job(&launcher, dir.path(), &script);
     let slow = only_straggler(&merged);
     assert_eq!((slow["rank"].as_u64(), slow["by_wall"].as_bool()), (Some(2), Some(true)), "{slow}");
     assert!(slow["layer"].is_string() && slow["layer"] != "elsewhere", "{slow}");
     assert_eq!(slow["host"], merged["hosts"][0]["host"]);
     assert_eq!((merged["ranks_of_job"].as_u64(), merged["missing"].as_array().unwrap().len()), (Some(4), 0));
-    assert!(merged["job"].as_str().unwrap().starts_with("PMIX_NAMESPACE="), "{}", merged["job"]);
+    assert!(launcher.names_job(&merged), "{}", merged["job"]);
+}
+
+#[test]
+fn a_rank_of_open_mpi_that_syncs_for_longer_is_named() {
+    names_the_rank_that_syncs(launchers::open_mpi());
+}
+
+#[test]
+fn a_rank_of_mpich_that_syncs_for_longer_is_named() {
+    names_the_rank_that_syncs(launchers::mpich());
+}
+
+#[test]
+fn a_rank_of_slurm_that_syncs_for_longer_is_named() {
+    names_the_rank_that_syncs(launchers::slurm());
 }
 
 #[test]
@@ -266,13 +272,14 @@ fn a_rank_that_a_control_group_throttles_is_named_with_its_layer() {
     if !group.limit(&[v2, ("blkio.throttle.read_iops_device", format!("{number} 20"))]) {
         return;
     }
+    let Some(launcher) = launchers::open_mpi() else { return };
     let script = format!(
         "if [ $OMPI_COMM_WORLD_RANK = 3 ]; then echo $$ > {}; fi; \
          exec dd if={} of=/dev/null bs=4k count=120 iflag=direct status=none",
         group.0.join("cgroup.procs").display(),
         disk.device
     );
-    let Some(merged) = merged_job(dir.path(), &script) else { return };
+    let merged = merged_job(&launcher, dir.path(), &script);
     let slow = only_straggler(&merged);
     assert_eq!((slow["rank"].as_u64(), slow["by_wall"].as_bool()), (Some(3), Some(true)), "{slow}");
     assert_eq!((slow["layer"].as_str(), slow["operation"].as_str()), (Some("block"), Some("read")), "{slow}");
