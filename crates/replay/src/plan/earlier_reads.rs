@@ -2,7 +2,8 @@
 //!
 //! Reads at random places of a cold file find more of it in the page cache the longer the program runs: each brings whole pages, and
 //! the kernel reads ahead where neighbours are cached. A window that begins with nothing in the cache has none of that. How many reads of the
-//! run went to the device is counted; which of the window found their bytes is not known, so those are spread over it evenly.
+//! run went to the device is counted, or at most: no more of them than there were requests, and no more than the threads slept, for one read
+//! may send several requests. Which of the window found their bytes is not known, so those are spread over it evenly.
 
 use std::collections::HashSet;
 
@@ -14,11 +15,13 @@ const PAGE: u64 = 4096;
 
 /// Marks ranges as cached until the reads of a pass go to the device as often as those of the run. Returns what was assumed.
 ///
-/// A read that needs the device makes at least one request, so that no fewer of them are left than went there.
+/// A read that needs the device makes at least one request and sleeps at least once, so that no fewer of them are left than went there.
 pub(super) fn cached(facts: &Facts<'_>, plan: &mut Plan) -> Option<String> {
     let requests = facts.profile.block.as_ref().map(|block| block.own_reads).filter(|reads| *reads > 0)?;
     let calls = facts.counted_calls(Side::Read.call_names()).filter(|calls| *calls > 0.0)?;
-    let missing = (requests as f64 / calls).min(1.0);
+    let sleeps = facts.profile.threads.iter().map(|thread| thread.sleeps).fold(0, u64::saturating_add);
+    let waited = if sleeps > 0 { requests.min(sleeps) } else { requests };
+    let missing = (waited as f64 / calls).min(1.0);
     let reads = plan.actions().filter(|a| matches!(a.op, Op::Read { .. })).map(|a| u64::from(a.count.max(1)));
     let at_device = (missing * reads.sum::<u64>() as f64).ceil() as usize;
     let places = new_places(plan);
@@ -72,6 +75,7 @@ fn is_cold(file: &PlanFile) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use iowhy_core::profile::Thread;
     use iowhy_diagnose::findings::synthetic::Run;
 
     use super::*;
@@ -83,7 +87,13 @@ mod tests {
     }
 
     fn cached_of(offsets: &[u64], requests: u64) -> Vec<u64> {
+        cached_after(offsets, requests, 0)
+    }
+
+    /// `sleeps`: 0 where they were not counted.
+    fn cached_after(offsets: &[u64], requests: u64, sleeps: u64) -> Vec<u64> {
         let run = Run::new(1.0).calls(&[("pread64", 100)]).block(requests, requests * 4096, 0, 0);
+        let run = run.with(|p| p.threads = vec![Thread { sleeps, ..Thread::default() }]);
         let mut plan = plan(offsets);
         run.facts(|facts| cached(facts, &mut plan));
         plan.files[0].cached.iter().map(|[offset, _]| offset / 4096).collect()
@@ -97,6 +107,7 @@ mod tests {
         assert!(cached_of(&jumps, 100).is_empty());
         assert!(cached_of(&jumps, 250).is_empty(), "several requests for a read");
         assert!(cached_of(&jumps, 0).is_empty(), "its requests were not seen");
+        assert_eq!(cached_after(&jumps, 80, 40).len(), 6, "two requests for each wait");
     }
 
     #[test]

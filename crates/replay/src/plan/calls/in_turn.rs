@@ -1,6 +1,6 @@
 //! Threads that take turns: one sequence of calls that goes from thread to thread, as a goroutine does, or a task of a pool. Replayed as
 //! threads of their own, its calls would run at the same time.
-//! Invariant: the same calls in the same order, with the same time before each.
+//! Invariant: the same calls in the same order, and between them the time in which no thread was in one.
 
 use std::collections::HashMap;
 
@@ -26,8 +26,30 @@ pub(super) fn one_sequence(part: &Stretch, overlap: Option<f64>) -> Option<Stret
     if in_all.went_on < in_each.values().map(|order| order.went_on).sum() {
         return None;
     }
-    let steps = part.steps.iter().map(|step| Step { thread: first, ..step.clone() }).collect();
-    Some(Stretch { length_ns: part.length_ns, steps })
+    let mut moments = Moments::default();
+    let steps =
+        part.steps.iter().map(|step| Step { thread: first, gap_ns: moments.gap_ns(step), ..step.clone() });
+    Some(Stretch { length_ns: part.length_ns, steps: steps.collect() })
+}
+
+/// When calls end that were put into one sequence, from its beginning. A thread's time before a call goes on while other threads are in
+/// theirs: it waits for its turn.
+#[derive(Default)]
+struct Moments {
+    now_ns: u64,
+    of_threads: HashMap<u32, u64>,
+}
+
+impl Moments {
+    /// The time between the call before in the sequence and this one. Where a thread was before its first call is not recorded: at its turn.
+    fn gap_ns(&mut self, step: &Step) -> u64 {
+        let begins = self.of_threads.get(&step.thread).map(|end| end.saturating_add(step.gap_ns));
+        let at_once = if self.of_threads.is_empty() { step.gap_ns } else { 0 };
+        let gap_ns = begins.map_or(at_once, |begins| begins.saturating_sub(self.now_ns));
+        self.now_ns = self.now_ns.saturating_add(gap_ns).saturating_add(step.time_ns);
+        self.of_threads.insert(step.thread, self.now_ns);
+        gap_ns
+    }
 }
 
 /// Transfers that go on where the one before ended.
@@ -57,6 +79,25 @@ impl<'a> Order<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_in_which_a_thread_waits_for_its_turn_is_no_time_between_calls() {
+        // Three threads in turn, each 100 ns in its call and 10 ns after the one before.
+        let call = |(turn, thread): (u64, u32)| Step {
+            kind: StepKind::Read,
+            thread,
+            place: Some(turn * 5000 % 977),
+            bytes: 1,
+            gap_ns: if turn < 3 { 1000 } else { 2 * 110 + 10 },
+            time_ns: 100,
+            ..Step::default()
+        };
+        let steps = (0..9).zip([1, 2, 3].into_iter().cycle()).map(call).collect();
+        let one = one_sequence(&Stretch { length_ns: 2000, steps }, Some(0.0)).unwrap();
+        let gaps: Vec<u64> = one.steps.iter().map(|step| step.gap_ns).collect();
+        // The first calls of two threads begin at their turn: from then on the others are 10 ns apart, or follow at once.
+        assert_eq!(gaps, [1000, 0, 0, 30, 0, 0, 30, 0, 0]);
+    }
 
     fn of(steps: Vec<Step>, overlap: Option<f64>) -> Option<Vec<u32>> {
         let part = Stretch { length_ns: 1000, steps };
