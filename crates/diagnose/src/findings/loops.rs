@@ -11,7 +11,7 @@ use crate::account::Entry;
 use crate::classify::Operation;
 
 /// Other calls that C libraries have a function for and that go with reads, writes, files and mappings.
-const OTHER_CALLS: [&str; 12] = [
+const OTHER_CALLS: [&str; 18] = [
     "lseek",
     "syscall",
     "preadv64",
@@ -21,7 +21,13 @@ const OTHER_CALLS: [&str; 12] = [
     "close",
     "stat",
     "fstat",
+    "fstatat",
+    "lstat",
     "statx",
+    "access",
+    "faccessat",
+    "readlink",
+    "getdents",
     "mmap",
     "munmap",
 ];
@@ -65,16 +71,35 @@ pub(super) fn is_own(e: &Entry) -> bool {
 
 /// Samples of the program's own code in a function that makes a call of reading, writing or syncing.
 fn in_call_functions(profile: &Profile) -> SampledShare {
+    of_own_samples(profile, 1, makes_a_call)
+}
+
+/// Samples of the program's own code in a function that unpacks compressed bytes, or below one, by the names that such functions have in
+/// zlib, zstd, LZ4, bzip2, Brotli, Snappy and what is made after them. What they do depends on the bytes alone: the same bytes are the
+/// same work again.
+pub(super) fn unpacking(profile: &Profile) -> SampledShare {
+    of_own_samples(profile, usize::MAX, unpacks)
+}
+
+/// Samples of the program's own code with such a function among their innermost ones.
+fn of_own_samples(profile: &Profile, innermost: usize, is_such: impl Fn(&str) -> bool) -> SampledShare {
+    let such: Vec<bool> = profile.symbols.iter().map(|symbol| is_such(&symbol.name)).collect();
     let own = |s: &&StackTime| s.known && s.state == State::Running && s.kernel.is_empty();
     let mut share = SampledShare::default();
     for stack in profile.stacks.iter().filter(own) {
         share.n = share.n.saturating_add(stack.events);
-        let leaf = stack.user.first().and_then(|id| profile.symbols.get(*id as usize));
-        if leaf.is_some_and(|symbol| makes_a_call(&symbol.name)) {
+        let mut functions = stack.user.iter().take(innermost);
+        if functions.any(|id| such.get(*id as usize).is_some_and(|such| *such)) {
             share.hits = share.hits.saturating_add(stack.events);
         }
     }
     share
+}
+
+/// `inflate`, `BZ2_decompress`, `ZSTD_decompressStream`, `compress/flate.(*decompressor).huffSym`, `snappy_uncompress`.
+fn unpacks(function: &str) -> bool {
+    let name = function.to_ascii_lowercase();
+    ["inflate", "decompress", "uncompress"].iter().any(|word| name.contains(word))
 }
 
 /// Whether a function of a C library is that of a call: `read`, `__libc_pread64`, `__GI___write_nocancel`.
@@ -109,6 +134,24 @@ mod tests {
         }
         for name in ["main", "reader", "fread", "_IO_file_read", "memcpy", "thread_read"] {
             assert!(!makes_a_call(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn functions_that_unpack_are_known_by_their_names() {
+        for name in [
+            "inflate",
+            "inflate_fast",
+            "BZ2_bzDecompress",
+            "ZSTD_decompressStream",
+            "LZ4_decompress_safe",
+            "compress/flate.(*decompressor).huffSym",
+            "miniz_oxide::inflate::core::decompress",
+        ] {
+            assert!(unpacks(name), "{name}");
+        }
+        for name in ["deflate", "compress", "compress/flate.(*compressor).deflate", "read", "decode"] {
+            assert!(!unpacks(name), "{name}");
         }
     }
 

@@ -111,6 +111,9 @@ const MIN_PART: f64 = 0.5;
 /// Where the first cause takes less than a fifth of the wall time, what the program mostly does is reported first.
 const WEAK: f64 = 0.2;
 
+/// What a description of the program's own code ends with, unless a finding says otherwise.
+pub(super) const LITTLE: &str = "; I/O changes would gain little";
+
 /// Of what goes with these causes, the program's own code has its part, which is not seen: what is read again is worked on again. That the
 /// code dominates is no reason to look elsewhere. (Versions of files are none of them: a computation that saves its state now and then computes.)
 const WORKED_ON: [FindingId; 2] = [F::RepeatedReads, F::ReadsOfHoles];
@@ -156,7 +159,12 @@ pub(super) fn rank(findings: &mut Vec<Finding>, at_device: f64) {
 
 /// Adds the description of a run: alone where the program has no cause of its own, first where its causes are weak.
 pub(super) fn describe(findings: &mut Vec<Finding>, description: Option<Finding>) {
-    let Some(description) = description else { return };
+    let Some(mut description) = description else { return };
+    if let Some(named) = findings.iter().find(|f| may_save(f) > WEAK)
+        && let Some(sentence) = description.sentence.strip_suffix(LITTLE)
+    {
+        description.sentence = format!("{sentence}; part of it may go with the calls of {}", named.id.id());
+    }
     let own = findings.iter().any(|f| f.id != FindingId::NoisyNeighbour);
     if !own {
         findings.push(description);
@@ -170,6 +178,12 @@ pub(super) fn describe(findings: &mut Vec<Finding>, description: Option<Finding>
     }
 }
 
+/// The greatest part of the wall time that goes by the account of the run, the program's own code with it.
+fn may_save(f: &Finding) -> f64 {
+    let by_account = f.prediction.as_ref().filter(|p| p.repeated.is_none() && p.wall_ns > 0.0);
+    by_account.map_or(0.0, |p| 1.0 - p.remaining.low / p.wall_ns)
+}
+
 /// Part of the wall time that a finding is about: what was repeated tells more than the account.
 pub(super) fn weight(f: &Finding) -> f64 {
     let repeated = f.prediction.as_ref().is_none_or(|p| p.repeated.is_some());
@@ -178,7 +192,8 @@ pub(super) fn weight(f: &Finding) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use iowhy_core::finding::Gain;
+    use iowhy_core::estimate::{Estimate, Unit};
+    use iowhy_core::finding::{Gain, Prediction, RepeatedCalls};
 
     use super::*;
 
@@ -252,6 +267,30 @@ mod tests {
             both[0].id
         };
         assert_eq!((order(0.35), order(0.25)), (F::SyncPerWrite, F::ReplacedFiles));
+    }
+
+    #[test]
+    fn own_code_that_may_go_with_calls_is_not_said_to_stay() {
+        let computes = Finding { sentence: format!("computes{LITTLE}"), ..finding(F::CpuBound, 0.8) };
+        let first = |left_ns: f64, repeated: Option<RepeatedCalls>| {
+            let ns = |value| Estimate { value, low: left_ns, high: value, unit: Unit::Nanoseconds, n: 1 };
+            let (remaining, wall_ns) = (ns(90.0), 100.0);
+            let prediction = Prediction {
+                how: String::new(),
+                remaining,
+                repeated,
+                wall_ns,
+                choices: vec![],
+                notes: vec![],
+            };
+            let mut all = vec![Finding { prediction: Some(prediction), ..finding(F::ManySmallFiles, 0.1) }];
+            describe(&mut all, Some(computes.clone()));
+            all.swap_remove(0).sentence
+        };
+        assert_eq!(first(10.0, None), "computes; part of it may go with the calls of many-small-files");
+        assert_eq!(first(85.0, None), computes.sentence);
+        let fidelity = Estimate { value: 1.0, low: 1.0, high: 1.0, unit: Unit::Ratio, n: 5 };
+        assert_eq!(first(10.0, Some(RepeatedCalls { calls: 9, fidelity })), computes.sentence);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
-use super::{Facts, Repairs, Rule, repairs, say};
+use super::{Facts, Repairs, Rule, precedence, repairs, say};
 
 pub(super) const RULE: Rule = Rule {
     id: FindingId::CpuBound,
@@ -49,9 +49,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         id: FindingId::CpuBound,
         share: facts.wall_share(program_ns),
         sentence: format!(
-            "CPU-bound: {about}{} of {} is the program's own code; I/O changes would gain little",
+            "CPU-bound: {about}{} of {of} is the program's own code{}",
             say::percent(share),
-            of
+            precedence::LITTLE
         ),
         evidence,
         advice: "Profile the code with a CPU profiler (perf record -g, samply), or use more threads.".into(),

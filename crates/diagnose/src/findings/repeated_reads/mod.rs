@@ -3,10 +3,12 @@
 
 #[cfg(test)]
 mod tests;
+mod unpacking;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::FileUse;
 
+use self::unpacking::Unpacking;
 use super::facts::{Side, entering};
 use super::needless::Needless;
 use super::report::Draft;
@@ -39,10 +41,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let reading = |e: &Entry| e.busy && e.class.operation == Operation::Read;
     let entries = part * facts.part_of_calls(Side::Read).unwrap_or(0.0);
     let within_calls = loops::within_calls(facts);
+    let unpacking = Unpacking::of(facts, &files);
+    let unpacked = unpacking.as_ref().map_or(0.0, Unpacking::part);
     let weight = |e: &Entry| match e {
         _ if reading(e) => part,
         _ if entering(e) => entries,
-        _ => entries * within_calls(e),
+        _ => (entries * within_calls(e)).max(unpacked * f64::from(loops::is_own(e))),
     };
     let cost_ns = facts.wall_ns_of(weight);
     let sum = facts.account.sum(reading);
@@ -61,24 +65,21 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(again)
         ),
     ];
-    let own = facts.wall_share(facts.account.sum(|e| e.busy && e.class.operation == Operation::User).wall_ns);
-    evidence.push(format!(
-        "the program's own code takes {} of wall time: what of it works on the same bytes again is not seen",
-        say::percent(own)
-    ));
+    evidence.push(own_code(facts, unpacking.as_ref()));
     if most.file.opens > 1 {
         evidence.push(format!("it was opened {} times", say::count(most.file.opens as f64)));
     }
     let needless = Needless {
         how: "each byte read once",
-        notes: vec!["what keeps the bytes is not in it".to_owned()],
+        notes: notes(unpacking.as_ref()),
         of_all_calls: entries,
         // It may all work on the bytes, and what it makes of them may be kept.
         of_own_code: part,
     };
     // At most, the one record is read of all that was read to find it: which of the bytes are needed is not seen.
-    let prediction =
-        needless.prediction(facts, |e| part * f64::from(reading(e)), |e| of_files * f64::from(reading(e)));
+    let certain = unpacking.as_ref().map_or(0.0, Unpacking::certain_part);
+    let least = |e: &Entry| (part * f64::from(reading(e))).max(certain * f64::from(loops::is_own(e)));
+    let prediction = needless.prediction(facts, least, |e| of_files * f64::from(reading(e)));
     Draft {
         id: FindingId::RepeatedReads,
         cost_ns,
@@ -91,11 +92,36 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence,
         advice: "Keep what was read, or what was made of it, in memory for as long as the file does not change (fstat: size and time). Of a \
                  file that grows, remember where reading ended and go on from there. Of an archive or an index, keep the directory and read \
-                 the one record (pread). Of a database, give its own cache more memory. Where one process is started for each item, give it \
+                 the one record (pread). A compressed stream has no place to begin but its first byte: go through it once, in the order of the places, or \
+                 keep it in blocks (bgzip, seekable zstd). Of a database, give its own cache more memory. Where one process is started for each item, give it \
                  all items at once."
             .to_owned(),
     }
     .finding_by_account(facts, prediction)
+}
+
+/// What is known of the program's own code.
+fn own_code(facts: &Facts<'_>, unpacking: Option<&Unpacking>) -> String {
+    let own = facts.account.sum(|e| e.busy && e.class.operation == Operation::User).wall_ns;
+    let takes = format!("the program's own code takes {} of wall time", say::percent(facts.wall_share(own)));
+    match unpacking.map(|unpacking| unpacking.samples) {
+        None => format!("{takes}: what of it works on the same bytes again is not seen"),
+        Some(samples) => format!(
+            "{takes}, {} of it unpacks compressed bytes ({} of {} samples): of the same bytes the same again; what else works on them \
+             again is not seen",
+            say::percent(samples.value().unwrap_or(0.0)),
+            say::count(samples.hits as f64),
+            say::count(samples.n as f64)
+        ),
+    }
+}
+
+fn notes(unpacking: Option<&Unpacking>) -> Vec<String> {
+    let mut notes = vec!["what keeps the bytes is not in it".to_owned()];
+    if unpacking.is_some() {
+        notes.insert(0, "what unpacks them again goes at both".to_owned());
+    }
+    notes
 }
 
 /// What was read of a file beyond what it holds.
@@ -115,6 +141,11 @@ impl<'a> Again<'a> {
         let again = file.reads.bytes as f64 - holds;
         let made = file.file_system.as_deref().is_some_and(|name| MADE_AT_EACH_READ.contains(&name));
         (again > 0.0 && !made).then_some(Again { file, holds, again })
+    }
+
+    /// Of what was read of it, 0 to 1.
+    fn part(&self) -> f64 {
+        self.again / (self.file.reads.bytes as f64).max(1.0)
     }
 
     fn times(&self) -> f64 {

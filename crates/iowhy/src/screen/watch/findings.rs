@@ -80,7 +80,7 @@ fn time_that_remains(finding: &Finding) -> Option<String> {
             }
         }
         None => text.push_str(
-            "by the account of this run: at the long end all of the program's own code stays, at the short end its part around these calls goes",
+            "by the account of this run: at the long end the program's own code stays, at the short end its part around these calls goes",
         ),
     }
     let sizes: Vec<String> = prediction
