@@ -36,7 +36,6 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::StdioSeek, F::CopyBound),
     (F::StdioSeek, F::CacheThrash),
     (F::StdioSeek, F::ReadaheadWaste),
-    (F::StdioSeek, F::RepeatedReads),
     // What is read again comes from the device again: keeping it cures both.
     (F::CacheThrash, F::RepeatedReads),
     // Without read-ahead, sequential reads wait one at a time.
@@ -102,6 +101,8 @@ const BEFORE: &[(FindingId, FindingId)] = &[
     (F::RewrittenFiles, F::ManySmallFiles),
     (F::RewrittenFiles, F::ReplacedFiles),
     (F::RewrittenFiles, F::FreshBuffers),
+    // The buffer that each seek discards is read again; whether the program needs the same bytes again, too, is not seen.
+    (F::StdioSeek, F::RepeatedReads),
     // With one sync for many records there is one journal, or one new file, to remove or to replace.
     (F::SyncPerWrite, F::ReplacedFiles),
 ];
