@@ -74,9 +74,8 @@ fn in_call_functions(profile: &Profile) -> SampledShare {
     of_own_samples(profile, 1, makes_a_call)
 }
 
-/// Samples of the program's own code in a function that unpacks compressed bytes, or below one, by the names that such functions have in
-/// zlib, zstd, LZ4, bzip2, Brotli, Snappy and what is made after them. What they do depends on the bytes alone: the same bytes are the
-/// same work again.
+/// Samples of the program's own code in a function that unpacks compressed bytes, or below one. What they do depends on the bytes alone: the
+/// same bytes are the same work again.
 pub(super) fn unpacking(profile: &Profile) -> SampledShare {
     of_own_samples(profile, usize::MAX, unpacks)
 }
@@ -96,10 +95,41 @@ fn of_own_samples(profile: &Profile, innermost: usize, is_such: impl Fn(&str) ->
     share
 }
 
-/// `inflate`, `BZ2_decompress`, `ZSTD_decompressStream`, `compress/flate.(*decompressor).huffSym`, `snappy_uncompress`.
+/// How the names of functions begin that unpack, in zlib and zlib-ng, ISA-L, libdeflate, bzip2, zstd, LZ4, Brotli and Snappy.
+const UNPACKERS: [&str; 17] = [
+    "inflate",
+    "zng_inflate",
+    "isal_inflate",
+    "libdeflate_deflate_decompress",
+    "libdeflate_zlib_decompress",
+    "libdeflate_gzip_decompress",
+    "deflate_decompress",
+    "BZ2_bzDecompress",
+    "BZ2_decompress",
+    "ZSTD_decompress",
+    "ZSTD_DCtx",
+    "HUF_decompress",
+    "LZ4_decompress",
+    "LZ4F_decompress",
+    "BrotliDecoder",
+    "snappy_uncompress",
+    "snappy::RawUncompress",
+];
+
+/// What the names of such functions have in them, in the libraries of Go and Rust.
+const UNPACKERS_OF_PACKAGES: [&str; 7] = [
+    "compress/flate.(*decompressor)",
+    "compress/bzip2.(*reader)",
+    "/zstd.(*blockDec)",
+    "/zstd.(*Decoder)",
+    "miniz_oxide::inflate",
+    "zlib_rs::inflate",
+    "ruzstd::decoding",
+];
+
 fn unpacks(function: &str) -> bool {
-    let name = function.to_ascii_lowercase();
-    ["inflate", "decompress", "uncompress"].iter().any(|word| name.contains(word))
+    UNPACKERS.iter().any(|begin| function.starts_with(begin))
+        || UNPACKERS_OF_PACKAGES.iter().any(|part| function.contains(part))
 }
 
 /// Whether a function of a C library is that of a call: `read`, `__libc_pread64`, `__GI___write_nocancel`.
@@ -146,11 +176,20 @@ mod tests {
             "ZSTD_decompressStream",
             "LZ4_decompress_safe",
             "compress/flate.(*decompressor).huffSym",
+            "github.com/klauspost/compress/zstd.(*Decoder).nextBlock",
             "miniz_oxide::inflate::core::decompress",
         ] {
             assert!(unpacks(name), "{name}");
         }
-        for name in ["deflate", "compress", "compress/flate.(*compressor).deflate", "read", "decode"] {
+        for name in [
+            "deflate",
+            "compress/flate.(*compressor).deflate",
+            "decompress_and_index",
+            "jpeg_start_decompress",
+            "parse<zlib_decompressor>",
+            "LayoutInflater.inflate",
+            "read",
+        ] {
             assert!(!unpacks(name), "{name}");
         }
     }

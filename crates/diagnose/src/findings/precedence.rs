@@ -161,7 +161,8 @@ pub(super) fn rank(findings: &mut Vec<Finding>, at_device: f64) {
 /// Adds the description of a run: alone where the program has no cause of its own, first where its causes are weak.
 pub(super) fn describe(findings: &mut Vec<Finding>, description: Option<Finding>) {
     let Some(mut description) = description else { return };
-    if let Some(named) = findings.iter().find(|f| may_save(f) > WEAK)
+    let most = findings.iter().max_by(|a, b| own_code_of(a).total_cmp(&own_code_of(b)));
+    if let Some(named) = most.filter(|f| own_code_of(f) > WEAK)
         && let Some(sentence) = description.sentence.strip_suffix(LITTLE)
     {
         description.sentence = format!("{sentence}; part of it may go with the calls of {}", named.id.id());
@@ -179,10 +180,10 @@ pub(super) fn describe(findings: &mut Vec<Finding>, description: Option<Finding>
     }
 }
 
-/// The greatest part of the wall time that goes by the account of the run, the program's own code with it.
-fn may_save(f: &Finding) -> f64 {
+/// The part of the wall time by which the ends of a prediction by the account differ: the program's own code, which goes or stays.
+fn own_code_of(f: &Finding) -> f64 {
     let by_account = f.prediction.as_ref().filter(|p| p.repeated.is_none() && p.wall_ns > 0.0);
-    by_account.map_or(0.0, |p| 1.0 - p.remaining.low / p.wall_ns)
+    by_account.map_or(0.0, |p| (p.remaining.high - p.remaining.low) / p.wall_ns)
 }
 
 /// Part of the wall time that a finding is about: what was repeated tells more than the account.

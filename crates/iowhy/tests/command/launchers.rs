@@ -27,7 +27,7 @@ pub(crate) struct Launcher {
 impl Launcher {
     /// The launcher with the binary, ready for the binary's words.
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(self.program);
+        let mut command = outside_of_jobs(self.program);
         command.args(self.words).arg(binary().get_program()).stdin(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
@@ -42,18 +42,34 @@ impl Launcher {
     }
 }
 
-/// `mpirun` of this kind under the name that Debian gives it beside others.
-fn mpirun(program: &'static str, package: &str) -> bool {
-    let there = succeeds(program, &["--version"]);
-    if !there {
-        skipped(&format!("{program} is not installed (Debian package `{package}`)"));
+/// A program that knows nothing of a job that the tests themselves are in.
+fn outside_of_jobs(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let of_job = |begin: &&str| name.to_string_lossy().starts_with(*begin);
+        if ["SLURM", "PMI", "OMPI_", "HYDRA", "MPI"].iter().any(of_job) {
+            command.env_remove(name);
+        }
     }
-    there
+    command
+}
+
+/// Which of these programs says this of itself: Debian has more than one `mpirun`.
+fn that_says(programs: &[&'static str], words: &str) -> Option<&'static str> {
+    let says = |program: &&&str| {
+        let asked = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+        asked.is_ok_and(|asked| String::from_utf8_lossy(&asked.stdout).contains(words))
+    };
+    programs.iter().find(says).copied()
 }
 
 pub(crate) fn open_mpi() -> Option<Launcher> {
-    mpirun("mpirun.openmpi", "openmpi-bin").then(|| Launcher {
-        program: "mpirun.openmpi",
+    let Some(program) = that_says(&["mpirun.openmpi", "mpirun"], "Open MPI") else {
+        skipped("Open MPI is not installed (Debian package `openmpi-bin`)");
+        return None;
+    };
+    Some(Launcher {
+        program,
         words: &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "4"],
         environment: vec![("OMPI_MCA_rmaps_base_oversubscribe", "1".to_owned())],
         rank: "OMPI_COMM_WORLD_RANK",
@@ -63,8 +79,12 @@ pub(crate) fn open_mpi() -> Option<Launcher> {
 }
 
 pub(crate) fn mpich() -> Option<Launcher> {
-    mpirun("mpirun.mpich", "mpich").then(|| Launcher {
-        program: "mpirun.mpich",
+    let Some(program) = that_says(&["mpirun.mpich", "mpirun"], "HYDRA") else {
+        skipped("MPICH is not installed (Debian package `mpich`)");
+        return None;
+    };
+    Some(Launcher {
+        program,
         words: &["-n", "4"],
         environment: Vec::new(),
         rank: "PMI_RANK",
@@ -88,7 +108,7 @@ pub(crate) fn slurm() -> Option<Launcher> {
     let environment = vec![("SLURM_CONF", text(&cluster.folder.path().join("slurm.conf")).to_owned())];
     Some(Launcher {
         program: "srun",
-        words: &["--nodes=2", "--ntasks=4", "--overcommit"],
+        words: &["--nodes=2", "--ntasks=4", "--overcommit", "--immediate=60", "--time=3"],
         environment,
         rank: "SLURM_PROCID",
         job: Some("SLURM_JOB_ID="),
@@ -136,14 +156,19 @@ impl Cluster {
 
     /// A program that finds this cluster and no other.
     fn tool(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
+        let mut command = outside_of_jobs(program);
         command.env("SLURM_CONF", self.folder.path().join("slurm.conf")).stdin(Stdio::null());
         command
     }
 
     fn daemon(&mut self, program: &str, words: &[String]) {
-        let mut command = self.tool(program);
-        command.args(words).stdout(Stdio::null()).stderr(Stdio::null());
+        // It ends with the test, however that ends.
+        let mut command = self.tool("setpriv");
+        command
+            .args(["--pdeathsig", "TERM", program])
+            .args(words)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         self.daemons.push(command.spawn().unwrap());
     }
 
@@ -196,6 +221,7 @@ fn settings(folder: &Path, host: &str) -> String {
          SlurmctldHost={host}(127.0.0.1)\n\
          SlurmctldPort={controller}\n\
          SlurmUser=root\n\
+         CommunicationParameters=NoCtldInAddrAny,NoInAddrAny\n\
          AuthType=auth/munge\n\
          AuthInfo=socket={folder}/socket\n\
          StateSaveLocation={folder}/state\n\

@@ -70,7 +70,7 @@ pub(super) fn with_touches(
     files: &HashSet<u32>,
 ) -> Result<Baseline, String> {
     let source = &source.with_touches_of(files);
-    let one = in_turn::one_sequence(&source.part, facts.profile.pattern.overlap);
+    let one = in_turn::one_sequence(&source.part, facts.profile.pattern.overlap, !source.is_window());
     let part = one.as_ref().unwrap_or(&source.part);
     let mut builder = Builder::new(facts, part, *bounds);
     let steps = builder.part(&part.steps);

@@ -19,9 +19,8 @@ const PAGE: u64 = 4096;
 pub(super) fn cached(facts: &Facts<'_>, plan: &mut Plan) -> Option<String> {
     let requests = facts.profile.block.as_ref().map(|block| block.own_reads).filter(|reads| *reads > 0)?;
     let calls = facts.counted_calls(Side::Read.call_names()).filter(|calls| *calls > 0.0)?;
-    let sleeps = facts.profile.threads.iter().map(|thread| thread.sleeps).fold(0, u64::saturating_add);
-    let waited = if sleeps > 0 { requests.min(sleeps) } else { requests };
-    let missing = (waited as f64 / calls).min(1.0);
+    let waited = sleeps(facts).map_or(requests as f64, |sleeps| sleeps.min(requests as f64));
+    let missing = (waited / calls).min(1.0);
     let reads = plan.actions().filter(|a| matches!(a.op, Op::Read { .. })).map(|a| u64::from(a.count.max(1)));
     let at_device = (missing * reads.sum::<u64>() as f64).ceil() as usize;
     let places = new_places(plan);
@@ -39,6 +38,13 @@ pub(super) fn cached(facts: &Facts<'_>, plan: &mut Plan) -> Option<String> {
         count(found as u64),
         counted(places.len() as u64, "read", "reads")
     ))
+}
+
+/// Sleeps of the run, by those in the windows in which switches were recorded. `None`: none was recorded.
+fn sleeps(facts: &Facts<'_>) -> Option<f64> {
+    let recorded = facts.profile.observer.switch_duty;
+    let seen = facts.profile.threads.iter().map(|thread| thread.sleeps).fold(0, u64::saturating_add);
+    (seen > 0 && recorded > 0.0).then(|| seen as f64 / recorded.min(1.0))
 }
 
 /// Places of cold files that the plan reads for the first time, and not behind the call before: what follows that is read ahead.
@@ -87,13 +93,16 @@ mod tests {
     }
 
     fn cached_of(offsets: &[u64], requests: u64) -> Vec<u64> {
-        cached_after(offsets, requests, 0)
+        cached_after(offsets, requests, 0, 0.0)
     }
 
-    /// `sleeps`: 0 where they were not counted.
-    fn cached_after(offsets: &[u64], requests: u64, sleeps: u64) -> Vec<u64> {
+    /// `sleeps`: 0 where none was recorded; `duty`: the share of the run in which they were.
+    fn cached_after(offsets: &[u64], requests: u64, sleeps: u64, duty: f64) -> Vec<u64> {
         let run = Run::new(1.0).calls(&[("pread64", 100)]).block(requests, requests * 4096, 0, 0);
-        let run = run.with(|p| p.threads = vec![Thread { sleeps, ..Thread::default() }]);
+        let run = run.with(|p| {
+            p.threads = vec![Thread { sleeps, ..Thread::default() }];
+            p.observer.switch_duty = duty;
+        });
         let mut plan = plan(offsets);
         run.facts(|facts| cached(facts, &mut plan));
         plan.files[0].cached.iter().map(|[offset, _]| offset / 4096).collect()
@@ -107,7 +116,9 @@ mod tests {
         assert!(cached_of(&jumps, 100).is_empty());
         assert!(cached_of(&jumps, 250).is_empty(), "several requests for a read");
         assert!(cached_of(&jumps, 0).is_empty(), "its requests were not seen");
-        assert_eq!(cached_after(&jumps, 80, 40).len(), 6, "two requests for each wait");
+        assert_eq!(cached_after(&jumps, 80, 40, 1.0).len(), 6, "two requests for each wait");
+        assert_eq!(cached_after(&jumps, 80, 20, 0.5).len(), 6, "half of the sleeps were recorded");
+        assert_eq!(cached_after(&jumps, 40, 90, 1.0).len(), 6, "not each sleep is a read's");
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let reading = |e: &Entry| e.busy && e.class.operation == Operation::Read;
     let entries = part * facts.part_of_calls(Side::Read).unwrap_or(0.0);
     let within_calls = loops::within_calls(facts);
-    let unpacking = Unpacking::of(facts, &files);
+    let unpacking = Unpacking::of(facts);
     let unpacked = unpacking.as_ref().map_or(0.0, Unpacking::part);
     let weight = |e: &Entry| match e {
         _ if reading(e) => part,
@@ -119,7 +119,7 @@ fn own_code(facts: &Facts<'_>, unpacking: Option<&Unpacking>) -> String {
 fn notes(unpacking: Option<&Unpacking>) -> Vec<String> {
     let mut notes = vec!["what keeps the bytes is not in it".to_owned()];
     if unpacking.is_some() {
-        notes.insert(0, "what unpacks them again goes at both".to_owned());
+        notes.insert(0, "of it, what unpacks the bytes again goes at both".to_owned());
     }
     notes
 }
@@ -143,9 +143,11 @@ impl<'a> Again<'a> {
         (again > 0.0 && !made).then_some(Again { file, holds, again })
     }
 
-    /// Of what was read of it, 0 to 1.
-    fn part(&self) -> f64 {
-        self.again / (self.file.reads.bytes as f64).max(1.0)
+    /// Of what was read of it in streams, 0 to 1, at least: reads that do not go on where the one before ended may be of a buffer, of which
+    /// the program takes another part each time.
+    fn of_streams(&self) -> f64 {
+        let again = self.again / (self.file.reads.bytes as f64).max(1.0);
+        (again + self.file.reads.sequential.value().unwrap_or(0.0) - 1.0).max(0.0)
     }
 
     fn times(&self) -> f64 {

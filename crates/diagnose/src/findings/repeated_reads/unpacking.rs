@@ -1,7 +1,8 @@
 //! The program's own code that unpacks compressed bytes: of the same bytes it is the same work again.
 //!
-//! Samples tell how much of the code unpacks, by the names of its functions; recorded calls tell after reads of which files the program's
-//! own time is. Both are needed: what is read once may be packed, and what is read again may not.
+//! Samples tell how much of the code unpacks, by the names of its functions; recorded calls tell after reads of which files the time between
+//! calls is. What is read once may be packed, and what is read again may not, and time between calls may be sleep: so of each no more is
+//! taken than must be in both.
 
 use std::collections::HashMap;
 
@@ -14,33 +15,43 @@ use super::Again;
 pub(super) struct Unpacking {
     /// Samples of the own code, and those in functions that unpack.
     pub(super) samples: SampledShare,
-    /// The part of the unpacked bytes that were read before, 0 to 1.
+    /// The part of the own code that follows reads of bytes that were read before, at least, 0 to 1.
     again: f64,
 }
 
 impl Unpacking {
-    /// `None`: nothing unpacks, or it is not known of which files.
-    pub(super) fn of(facts: &Facts<'_>, files: &[Again<'_>]) -> Option<Unpacking> {
+    /// `None`: nothing must unpack the same bytes again.
+    pub(super) fn of(facts: &Facts<'_>) -> Option<Unpacking> {
         let samples = loops::unpacking(facts.profile);
-        let again = again_after_reads(facts, files).filter(|again| *again > 0.0 && samples.hits > 0)?;
-        Some(Unpacking { samples, again })
+        let again = without_sleeps(facts, again_after_reads(facts)?);
+        let found = Unpacking { samples, again };
+        (found.part() > 0.0).then_some(found)
     }
 
-    /// The part of the own code that goes with the repeats, by the samples, 0 to 1.
+    /// The part of the own code that goes with the repeats at least, by the samples, 0 to 1.
     pub(super) fn part(&self) -> f64 {
-        self.again * self.samples.value().unwrap_or(0.0)
+        self.in_both(self.samples.value().unwrap_or(0.0))
     }
 
     /// The same by the lower end of the samples' 95 % interval.
     pub(super) fn certain_part(&self) -> f64 {
-        self.again * self.samples.interval().map_or(0.0, |(low, _)| low)
+        self.in_both(self.samples.interval().map_or(0.0, |(low, _)| low))
+    }
+
+    fn in_both(&self, unpacks: f64) -> f64 {
+        (unpacks + self.again - 1.0).max(0.0)
     }
 }
 
 /// Of the recorded time between a thread's calls, the part that follows a read of bytes that were read before: by how much of each file
-/// is read again. `None` where no time after a call was recorded.
-fn again_after_reads(facts: &Facts<'_>, files: &[Again<'_>]) -> Option<f64> {
-    let parts: HashMap<&str, f64> = files.iter().map(|f| (f.file.path.as_str(), f.part())).collect();
+/// is read again for certain. `None` where no time after a call was recorded.
+fn again_after_reads(facts: &Facts<'_>) -> Option<f64> {
+    let mut parts: HashMap<&str, f64> = HashMap::new();
+    for file in facts.storage_files() {
+        let part = Again::of(file).map_or(0.0, |again| again.of_streams());
+        // A path that led to several files: any of them.
+        parts.entry(&file.path).and_modify(|least| *least = least.min(part)).or_insert(part);
+    }
     let pattern = &facts.profile.pattern;
     let of_files: Vec<f64> =
         pattern.files.iter().map(|f| parts.get(f.path.as_str()).copied().unwrap_or(0.0)).collect();
@@ -62,4 +73,15 @@ fn again_after_reads(facts: &Facts<'_>, files: &[Again<'_>]) -> Option<f64> {
         }
     }
     (all_ns > 0.0).then(|| again_ns / all_ns)
+}
+
+/// The part of the time that was not slept, if all sleeps were in it: nobody knows which part of the time between calls is sleep.
+fn without_sleeps(facts: &Facts<'_>, part: f64) -> f64 {
+    let (mut asleep, mut all) = (0.0, 0.0);
+    for thread in &facts.profile.threads {
+        asleep += thread.blocked_ns as f64;
+        all += thread.lifetime_ns as f64;
+    }
+    let asleep = if all > 0.0 { (asleep / all).clamp(0.0, 1.0) } else { 0.0 };
+    if asleep < part { (part - asleep) / (1.0 - asleep) } else { 0.0 }
 }

@@ -10,10 +10,11 @@ use iowhy_core::profile::{Step, StepKind, Stretch};
 const LITTLE: f64 = 0.05;
 
 /// The part as calls of one thread, if its threads take turns, and what each of them does is not more in order than what all do: workers
-/// that read files of their own stay apart, though one of them runs at a time. `overlap` as in [`CallPattern::overlap`].
+/// that read files of their own stay apart, though one of them runs at a time. `overlap` as in [`CallPattern::overlap`];
+/// `of_record`: it is of a record of every call.
 ///
 /// [`CallPattern::overlap`]: iowhy_core::profile::CallPattern::overlap
-pub(super) fn one_sequence(part: &Stretch, overlap: Option<f64>) -> Option<Stretch> {
+pub(super) fn one_sequence(part: &Stretch, overlap: Option<f64>, of_record: bool) -> Option<Stretch> {
     let first = part.steps.first()?.thread;
     if overlap? > LITTLE || part.steps.iter().all(|step| step.thread == first) {
         return None;
@@ -27,9 +28,20 @@ pub(super) fn one_sequence(part: &Stretch, overlap: Option<f64>) -> Option<Stret
         return None;
     }
     let mut moments = Moments::default();
-    let steps =
-        part.steps.iter().map(|step| Step { thread: first, gap_ns: moments.gap_ns(step), ..step.clone() });
-    Some(Stretch { length_ns: part.length_ns, steps: steps.collect() })
+    let mut steps: Vec<Step> = Vec::with_capacity(part.steps.len());
+    for step in &part.steps {
+        // A record of every call leaves out the time in calls that are no steps, in which a thread waits for its turn.
+        let gap_ns = if of_record { step.gap_ns } else { moments.gap_ns(step) };
+        steps.push(Step { thread: first, gap_ns, ..step.clone() });
+    }
+    let of = |time: fn(&Step) -> u64| steps.iter().map(|step| time(step) as f64).sum::<f64>();
+    // Calls of a run stand together, though those of other threads are between them: all of it took no longer than it did.
+    let between_ns = (part.length_ns as f64 - of(|step| step.time_ns)).max(0.0);
+    let shorter = if of_record { 1.0 } else { (between_ns / of(|step| step.gap_ns).max(1.0)).min(1.0) };
+    for step in &mut steps {
+        step.gap_ns = (step.gap_ns as f64 * shorter) as u64;
+    }
+    Some(Stretch { length_ns: part.length_ns, steps })
 }
 
 /// When calls end that were put into one sequence, from its beginning. A thread's time before a call goes on while other threads are in
@@ -41,7 +53,8 @@ struct Moments {
 }
 
 impl Moments {
-    /// The time between the call before in the sequence and this one. Where a thread was before its first call is not recorded: at its turn.
+    /// The time between the call before in the sequence and this one. What a thread did before its first call may lie before the part, and
+    /// counts as its wait for its turn.
     fn gap_ns(&mut self, step: &Step) -> u64 {
         let begins = self.of_threads.get(&step.thread).map(|end| end.saturating_add(step.gap_ns));
         let at_once = if self.of_threads.is_empty() { step.gap_ns } else { 0 };
@@ -93,15 +106,22 @@ mod tests {
             ..Step::default()
         };
         let steps = (0..9).zip([1, 2, 3].into_iter().cycle()).map(call).collect();
-        let one = one_sequence(&Stretch { length_ns: 2000, steps }, Some(0.0)).unwrap();
-        let gaps: Vec<u64> = one.steps.iter().map(|step| step.gap_ns).collect();
+        let part = Stretch { length_ns: 2000, steps };
+        let one = one_sequence(&part, Some(0.0), false).unwrap();
+        let gaps = |part: &Stretch| part.steps.iter().map(|step| step.gap_ns).collect::<Vec<u64>>();
         // The first calls of two threads begin at their turn: from then on the others are 10 ns apart, or follow at once.
-        assert_eq!(gaps, [1000, 0, 0, 30, 0, 0, 30, 0, 0]);
+        assert_eq!(gaps(&one), [1000, 0, 0, 30, 0, 0, 30, 0, 0]);
+        // In a record of every call the waits are left out already.
+        assert_eq!(gaps(&one_sequence(&part, Some(0.0), true).unwrap()), gaps(&part));
+        // Calls of each thread in a row, which were between each other: 900 ns in calls, 100 ns between them.
+        let run = |thread| Step { count: 4, gap_ns: 500, time_ns: 450, ..call((0, thread)) };
+        let part = Stretch { length_ns: 1000, steps: vec![run(1), Step { place: Some(9), ..run(2) }] };
+        assert_eq!(gaps(&one_sequence(&part, Some(0.0), false).unwrap()), [100, 0]);
     }
 
     fn of(steps: Vec<Step>, overlap: Option<f64>) -> Option<Vec<u32>> {
         let part = Stretch { length_ns: 1000, steps };
-        one_sequence(&part, overlap).map(|one| one.steps.iter().map(|step| step.thread).collect())
+        one_sequence(&part, overlap, true).map(|one| one.steps.iter().map(|step| step.thread).collect())
     }
 
     /// Reads by turns of two threads.
