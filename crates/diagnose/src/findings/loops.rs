@@ -74,10 +74,10 @@ fn in_call_functions(profile: &Profile) -> SampledShare {
     of_own_samples(profile, 1, makes_a_call)
 }
 
-/// Samples of the program's own code in a function that unpacks compressed bytes, or below one. What they do depends on the bytes alone: the
+/// Samples of the program's own code in a function that decompresses, or below one. What they do depends on the bytes alone: the
 /// same bytes are the same work again.
-pub(super) fn unpacking(profile: &Profile) -> SampledShare {
-    of_own_samples(profile, usize::MAX, unpacks)
+pub(super) fn decompression(profile: &Profile) -> SampledShare {
+    of_own_samples(profile, usize::MAX, decompresses)
 }
 
 /// Samples of the program's own code with such a function among their innermost ones.
@@ -95,8 +95,8 @@ fn of_own_samples(profile: &Profile, innermost: usize, is_such: impl Fn(&str) ->
     share
 }
 
-/// How the names of functions begin that unpack, in zlib and zlib-ng, ISA-L, libdeflate, bzip2, zstd, LZ4, Brotli and Snappy.
-const UNPACKERS: [&str; 17] = [
+/// How the names of functions begin that decompress, in zlib and zlib-ng, ISA-L, libdeflate, bzip2, zstd, LZ4, Brotli and Snappy.
+const DECOMPRESSORS: [&str; 17] = [
     "inflate",
     "zng_inflate",
     "isal_inflate",
@@ -117,7 +117,7 @@ const UNPACKERS: [&str; 17] = [
 ];
 
 /// What the names of such functions have in them, in the libraries of Go and Rust.
-const UNPACKERS_OF_PACKAGES: [&str; 7] = [
+const DECOMPRESSORS_OF_PACKAGES: [&str; 7] = [
     "compress/flate.(*decompressor)",
     "compress/bzip2.(*reader)",
     "/zstd.(*blockDec)",
@@ -127,9 +127,9 @@ const UNPACKERS_OF_PACKAGES: [&str; 7] = [
     "ruzstd::decoding",
 ];
 
-fn unpacks(function: &str) -> bool {
-    UNPACKERS.iter().any(|begin| function.starts_with(begin))
-        || UNPACKERS_OF_PACKAGES.iter().any(|part| function.contains(part))
+fn decompresses(function: &str) -> bool {
+    DECOMPRESSORS.iter().any(|begin| function.starts_with(begin))
+        || DECOMPRESSORS_OF_PACKAGES.iter().any(|part| function.contains(part))
 }
 
 /// Whether a function of a C library is that of a call: `read`, `__libc_pread64`, `__GI___write_nocancel`.
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_unpack_are_known_by_their_names() {
+    fn functions_that_decompress_are_known_by_their_names() {
         for name in [
             "inflate",
             "inflate_fast",
@@ -179,7 +179,7 @@ mod tests {
             "github.com/klauspost/compress/zstd.(*Decoder).nextBlock",
             "miniz_oxide::inflate::core::decompress",
         ] {
-            assert!(unpacks(name), "{name}");
+            assert!(decompresses(name), "{name}");
         }
         for name in [
             "deflate",
@@ -190,7 +190,7 @@ mod tests {
             "LayoutInflater.inflate",
             "read",
         ] {
-            assert!(!unpacks(name), "{name}");
+            assert!(!decompresses(name), "{name}");
         }
     }
 

@@ -180,7 +180,7 @@ pub(super) fn describe(findings: &mut Vec<Finding>, description: Option<Finding>
     }
 }
 
-/// The part of the wall time by which the ends of a prediction by the account differ: the program's own code, which goes or stays.
+/// The part of the wall time by which the ends of a prediction by the account differ: mostly the program's own code, which goes or stays.
 fn own_code_of(f: &Finding) -> f64 {
     let by_account = f.prediction.as_ref().filter(|p| p.repeated.is_none() && p.wall_ns > 0.0);
     by_account.map_or(0.0, |p| (p.remaining.high - p.remaining.low) / p.wall_ns)

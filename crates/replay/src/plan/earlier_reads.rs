@@ -34,7 +34,7 @@ pub(super) fn cached(facts: &Facts<'_>, plan: &mut Plan) -> Option<String> {
         }
     }
     Some(format!(
-        "{} of {} at new places find their bytes in the page cache, as often as reads of the whole run; which of them, is not known",
+        "{} of {} at new places find their bytes in the page cache, by requests and sleeps of the whole run; which of them, is not known",
         count(found as u64),
         counted(places.len() as u64, "read", "reads")
     ))

@@ -1,14 +1,14 @@
 //! The rule `repeated-reads`. Its page of the manual:
 #![doc = include_str!("page.md")]
 
+mod decompression;
 #[cfg(test)]
 mod tests;
-mod unpacking;
 
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::profile::FileUse;
 
-use self::unpacking::Unpacking;
+use self::decompression::Decompression;
 use super::facts::{Side, entering};
 use super::needless::Needless;
 use super::report::Draft;
@@ -41,12 +41,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let reading = |e: &Entry| e.busy && e.class.operation == Operation::Read;
     let entries = part * facts.part_of_calls(Side::Read).unwrap_or(0.0);
     let within_calls = loops::within_calls(facts);
-    let unpacking = Unpacking::of(facts);
-    let unpacked = unpacking.as_ref().map_or(0.0, Unpacking::part);
+    let decompression = Decompression::of(facts);
+    let decompressed = decompression.as_ref().map_or(0.0, Decompression::part);
     let weight = |e: &Entry| match e {
         _ if reading(e) => part,
         _ if entering(e) => entries,
-        _ => (entries * within_calls(e)).max(unpacked * f64::from(loops::is_own(e))),
+        _ => (entries * within_calls(e)).max(decompressed * f64::from(loops::is_own(e))),
     };
     let cost_ns = facts.wall_ns_of(weight);
     let sum = facts.account.sum(reading);
@@ -65,19 +65,19 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             say::percent(again)
         ),
     ];
-    evidence.push(own_code(facts, unpacking.as_ref()));
+    evidence.push(own_code(facts, decompression.as_ref()));
     if most.file.opens > 1 {
         evidence.push(format!("it was opened {} times", say::count(most.file.opens as f64)));
     }
     let needless = Needless {
         how: "each byte read once",
-        notes: notes(unpacking.as_ref()),
+        notes: notes(decompression.as_ref()),
         of_all_calls: entries,
         // It may all work on the bytes, and what it makes of them may be kept.
         of_own_code: part,
     };
     // At most, the one record is read of all that was read to find it: which of the bytes are needed is not seen.
-    let certain = unpacking.as_ref().map_or(0.0, Unpacking::certain_part);
+    let certain = decompression.as_ref().map_or(0.0, Decompression::certain_part);
     let least = |e: &Entry| (part * f64::from(reading(e))).max(certain * f64::from(loops::is_own(e)));
     let prediction = needless.prediction(facts, least, |e| of_files * f64::from(reading(e)));
     Draft {
@@ -101,25 +101,29 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
 }
 
 /// What is known of the program's own code.
-fn own_code(facts: &Facts<'_>, unpacking: Option<&Unpacking>) -> String {
+fn own_code(facts: &Facts<'_>, decompression: Option<&Decompression>) -> String {
     let own = facts.account.sum(|e| e.busy && e.class.operation == Operation::User).wall_ns;
     let takes = format!("the program's own code takes {} of wall time", say::percent(facts.wall_share(own)));
-    match unpacking.map(|unpacking| unpacking.samples) {
+    match decompression.map(|decompression| decompression.samples) {
         None => format!("{takes}: what of it works on the same bytes again is not seen"),
-        Some(samples) => format!(
-            "{takes}, {} of it unpacks compressed bytes ({} of {} samples): of the same bytes the same again; what else works on them \
-             again is not seen",
-            say::percent(samples.value().unwrap_or(0.0)),
-            say::count(samples.hits as f64),
-            say::count(samples.n as f64)
-        ),
+        Some(samples) => {
+            let (low, high) = samples.interval().unwrap_or((0.0, 1.0));
+            format!(
+                "{takes}, of that {} to {} is decompression ({} of {} samples): the same bytes are the same work again; what else works on \
+                 them again is not seen",
+                say::percent(low),
+                say::percent(high),
+                say::count(samples.hits as f64),
+                say::count(samples.n as f64)
+            )
+        }
     }
 }
 
-fn notes(unpacking: Option<&Unpacking>) -> Vec<String> {
+fn notes(decompression: Option<&Decompression>) -> Vec<String> {
     let mut notes = vec!["what keeps the bytes is not in it".to_owned()];
-    if unpacking.is_some() {
-        notes.insert(0, "of it, what unpacks the bytes again goes at both".to_owned());
+    if decompression.is_some() {
+        notes.insert(0, "decompressing the same bytes again goes at both ends".to_owned());
     }
     notes
 }

@@ -40,7 +40,7 @@ fn a_log_read_from_its_first_byte_is_named_and_one_read_on_is_not() {
 }
 
 #[test]
-fn unpacking_the_same_bytes_goes_with_their_reads() {
+fn decompressing_the_same_bytes_goes_with_their_reads() {
     // 720 of 960 samples of the own code are in such a function; all own time follows reads of this file.
     let changed = |function: &str, path: &str, change: fn(&mut Profile)| {
         let run = polls(15, 0.04, |_| ()).stack(&[function, "main"], State::Running, 0.72, 720);
@@ -55,16 +55,16 @@ fn unpacking_the_same_bytes_goes_with_their_reads() {
             change(p);
         })
     };
-    let unpacked = |function, path| changed(function, path, |_| ());
-    let found = unpacked("inflate_fast", "").findings().remove(0);
+    let decompressed = |function, path| changed(function, path, |_| ());
+    let found = decompressed("inflate_fast", "").findings().remove(0);
     assert_eq!(found.id, FindingId::RepeatedReads);
     let left = found.prediction.as_ref().map(|p| p.remaining).unwrap();
-    // Of 4 s, three quarters of the program's 96 % unpack, and 14 of 15 parts follow the same bytes: two thirds at least are both.
+    // Of 4 s, three quarters of the program's 96 % decompress, and 14 of 15 parts follow the same bytes: two thirds at least are both.
     assert!((4e9 * 0.33..4e9 * 0.42).contains(&left.high) && left.low < 0.4e9, "{left:?}");
     assert!(found.evidence.iter().any(|e| e.contains("720 of 960 samples")), "{found:?}");
-    assert_eq!(ids(&unpacked("simulate", "")), [FindingId::CpuBound]);
-    assert_eq!(ids(&unpacked("inflate_fast", "/data/read-once.gz")), [FindingId::CpuBound]);
-    // A third of the time follows other reads, so that all of the unpacking may; reads at any place, and sleeps between them.
+    assert_eq!(ids(&decompressed("simulate", "")), [FindingId::CpuBound]);
+    assert_eq!(ids(&decompressed("inflate_fast", "/data/read-once.gz")), [FindingId::CpuBound]);
+    // A third of the time follows other reads, so that all of the decompression may; reads at any place, and sleeps between them.
     let computes = |change| assert_eq!(ids(&changed("inflate_fast", "", change)), [FindingId::CpuBound]);
     computes(|p| {
         let other = Step { kind: StepKind::Read, file: None, gap_ns: 0, ..Step::default() };

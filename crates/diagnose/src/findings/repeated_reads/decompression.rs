@@ -1,7 +1,7 @@
-//! The program's own code that unpacks compressed bytes: of the same bytes it is the same work again.
+//! The program's own code that decompresses: of the same bytes it is the same work again.
 //!
-//! Samples tell how much of the code unpacks, by the names of its functions; recorded calls tell after reads of which files the time between
-//! calls is. What is read once may be packed, and what is read again may not, and time between calls may be sleep: so of each no more is
+//! Samples tell how much of the code decompresses, by the names of its functions; recorded calls tell after reads of which files the time between
+//! calls is. What is read once may be compressed, and what is read again may not, and time between calls may be sleep: so of each no more is
 //! taken than must be in both.
 
 use std::collections::HashMap;
@@ -11,20 +11,20 @@ use iowhy_core::profile::{SampledShare, StepKind};
 use super::super::{Facts, loops};
 use super::Again;
 
-/// What of the own code unpacks bytes that were read before.
-pub(super) struct Unpacking {
-    /// Samples of the own code, and those in functions that unpack.
+/// What of the own code decompresses bytes that were read before.
+pub(super) struct Decompression {
+    /// Samples of the own code, and those in functions that decompress.
     pub(super) samples: SampledShare,
     /// The part of the own code that follows reads of bytes that were read before, at least, 0 to 1.
     again: f64,
 }
 
-impl Unpacking {
-    /// `None`: nothing must unpack the same bytes again.
-    pub(super) fn of(facts: &Facts<'_>) -> Option<Unpacking> {
-        let samples = loops::unpacking(facts.profile);
+impl Decompression {
+    /// `None`: nothing must decompress the same bytes again.
+    pub(super) fn of(facts: &Facts<'_>) -> Option<Decompression> {
+        let samples = loops::decompression(facts.profile);
         let again = without_sleeps(facts, again_after_reads(facts)?);
-        let found = Unpacking { samples, again };
+        let found = Decompression { samples, again };
         (found.part() > 0.0).then_some(found)
     }
 
@@ -38,8 +38,8 @@ impl Unpacking {
         self.in_both(self.samples.interval().map_or(0.0, |(low, _)| low))
     }
 
-    fn in_both(&self, unpacks: f64) -> f64 {
-        (unpacks + self.again - 1.0).max(0.0)
+    fn in_both(&self, decompresses: f64) -> f64 {
+        (decompresses + self.again - 1.0).max(0.0)
     }
 }
 
@@ -75,7 +75,7 @@ fn again_after_reads(facts: &Facts<'_>) -> Option<f64> {
     (all_ns > 0.0).then(|| again_ns / all_ns)
 }
 
-/// The part of the time that was not slept, if all sleeps were in it: nobody knows which part of the time between calls is sleep.
+/// The part of the time awake, at least: which of the time between calls is sleep, is not known, so all sleeps are taken out of this part.
 fn without_sleeps(facts: &Facts<'_>, part: f64) -> f64 {
     let (mut asleep, mut all) = (0.0, 0.0);
     for thread in &facts.profile.threads {
