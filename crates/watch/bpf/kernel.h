@@ -29,6 +29,7 @@ struct inode {
 	u16 i_mode;
 	unsigned long i_ino;
 	u32 i_generation;
+	s64 i_size;
 	struct super_block *i_sb;
 };
 
@@ -200,7 +201,7 @@ struct bpf_perf_event_data {
 };
 
 /* The values differ between kernels. */
-enum req_flag_bits { __REQ_RAHEAD = 19 };
+enum req_flag_bits { __REQ_META = 12, __REQ_RAHEAD = 19 };
 
 #pragma clang attribute pop
 

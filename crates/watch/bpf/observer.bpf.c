@@ -20,6 +20,7 @@ enum {
 	NO_CALL = 38,
 	/* S_IFMT. */
 	FILE_TYPE = 0170000,
+	BLOCK_DEVICE = 0060000,
 	MAX_ERRORS = 4096,
 	MAX_DESCRIPTIONS = 65536,
 	MAX_FILES = 65536,
@@ -225,6 +226,8 @@ struct path_text {
 	/* All of what the key has half of. */
 	u32 generation;
 	u32 unused;
+	/* In bytes, when it was met. */
+	u64 size;
 	/* Components from the file up to the root, each with a final 0. */
 	union {
 		char text[PATH_BYTES + NAME_BYTES];
@@ -265,6 +268,9 @@ static const u64 IDENTITIES = 0xffffffff00000000ULL;
 /* How perf lays out a sample that begins with identity, task, time and CPU, so that one reader puts all kinds in order. */
 #define EVENT_HEAD u32 type; u16 misc; u16 size; u64 identity; u32 pid; u32 tid; u64 time_ns; u32 cpu
 
+/* What a request reads for: read-ahead, and the file system's own data (inodes, directories, maps of blocks). */
+enum { AHEAD = 1, METADATA = 2 };
+
 /* Something happened to a request of the block layer. */
 struct request_event {
 	EVENT_HEAD;
@@ -278,7 +284,8 @@ struct request_event {
 	/* The length; of what is done: that part. */
 	u32 bytes;
 	u8 operation;
-	u8 ahead;
+	/* AHEAD, METADATA. */
+	u8 purpose;
 	u8 kernel_thread;
 	/* Written by a thread of the kernel for the task that is named. */
 	u8 charged;
@@ -658,6 +665,7 @@ __attribute__((noinline)) int remember_path(u64 address)
 	path->whole = 0;
 	struct inode *inode = READ(file, f_inode);
 	path->generation = READ(inode, i_generation);
+	path->size = READ(inode, i_size);
 	for (u32 i = 0; i < MAX_COMPONENTS; i++)
 		if (!climb())
 			break;
@@ -1221,6 +1229,37 @@ static inline_always void end_event(struct request_event *event)
 	ringbuf_submit(event, waiting > REQUEST_BYTES / 2 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
+/* Whose page cache the request's first page is in; 0: it is in none. */
+static inline_always struct inode *cached_for(struct request *request)
+{
+	struct bio *bio = READ(request, bio);
+	struct bio_vec *first = READ(bio, bi_io_vec);
+	struct page *page = READ(first, bv_page);
+	if (EXISTS(struct page, compound_head)) {
+		unsigned long head = READ(page, compound_head);
+		if (head & 1)
+			page = (struct page *)(head - 1);
+	}
+	unsigned long mapping = (unsigned long)READ(page, mapping);
+	/* PAGE_MAPPING_FLAGS: not of a file. */
+	if (!mapping || mapping & 3)
+		return 0;
+	return READ((struct address_space *)mapping, host);
+}
+
+/* A bit of the flags of a request, by its number. */
+#define HAS(flags, bit) ((flags) >> (VALUE(enum req_flag_bits, bit) & 31) & 1)
+
+/* Whether it is about the file system's own data. ext4 reads inodes ahead without a word on what they are, through the page cache of the
+ * block device. */
+static inline_always u8 is_metadata(struct request *request, u32 flags)
+{
+	if (HAS(flags, __REQ_META))
+		return 1;
+	struct inode *inode = cached_for(request);
+	return inode && (READ(inode, i_mode) & FILE_TYPE) == BLOCK_DEVICE;
+}
+
 /* Names the task that wrote the bytes of a request that a thread of the kernel makes; of a request that is done its device is remembered. */
 static inline_always void charge(struct request_event *event, struct request *request, u32 done)
 {
@@ -1234,19 +1273,9 @@ static inline_always void charge(struct request_event *event, struct request *re
 	}
 	if (!event->kernel_thread)
 		return;
-	struct bio *bio = READ(request, bio);
-	struct bio_vec *first = READ(bio, bi_io_vec);
-	struct page *page = READ(first, bv_page);
-	if (EXISTS(struct page, compound_head)) {
-		unsigned long head = READ(page, compound_head);
-		if (head & 1)
-			page = (struct page *)(head - 1);
-	}
-	unsigned long mapping = (unsigned long)READ(page, mapping);
-	/* PAGE_MAPPING_FLAGS: not of a file. */
-	if (!mapping || mapping & 3)
+	u64 inode = (u64)cached_for(request);
+	if (!inode)
 		return;
-	u64 inode = (u64)READ((struct address_space *)mapping, host);
 	struct writer *writer = map_lookup(&writers, &inode);
 	if (!writer)
 		return;
@@ -1276,7 +1305,10 @@ static inline_always void tell(u64 what, struct request *request, u32 bytes)
 	/* REQ_OP_MASK */
 	u32 flags = READ(request, cmd_flags);
 	event->operation = flags;
-	event->ahead = flags >> (VALUE(enum req_flag_bits, __REQ_RAHEAD) & 31) & 1;
+	event->purpose = HAS(flags, __REQ_RAHEAD) ? AHEAD : 0;
+	/* A read is operation 0. Of one that is done it is known. */
+	if (!event->operation && what != DONE && is_metadata(request, flags))
+		event->purpose |= METADATA;
 	struct task_struct *current = get_current_task();
 	/* PF_KTHREAD */
 	event->kernel_thread = READ(current, flags) >> 21 & 1;

@@ -128,6 +128,8 @@ pub struct BlockRequest<'a> {
     pub operation: Operation,
     /// The task on the CPU is a thread of the kernel.
     pub by_kernel: bool,
+    /// It reads what the file system keeps beside files: inodes, directories, maps of blocks. Told until the device has it.
+    pub metadata: bool,
     /// Name of the task on the CPU.
     pub task: &'a str,
     /// Events of requests, of all CPUs, that were lost before this one.
@@ -169,6 +171,10 @@ pub enum Operation {
     },
     /// Writes.
     Write,
-    /// Flush, discard and whatever moves no data of the program.
+    /// Empties the write cache of the device.
+    Flush,
+    /// Gives blocks up, or makes them zero without sending zeros.
+    Discard,
+    /// Whatever else moves no data of the program.
     Other,
 }

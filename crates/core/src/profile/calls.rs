@@ -106,7 +106,7 @@ pub struct Access {
     pub synchronous: SampledShare,
 }
 
-fn is_zero(n: &u64) -> bool {
+pub(super) fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
@@ -168,7 +168,8 @@ pub struct FileUse {
     /// Kernel name of the volume (device mapper, md) through which they come to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
-    /// Size at the end.
+    /// Size at the end. Of a file that is gone then, and of all of `others` together: the size when it was met and the bytes that were written to
+    /// it.
     pub size_bytes: Option<u64>,
     /// Bytes of it at the end that are in holes, which hold no data and read as zeros (SEEK_DATA, SEEK_HOLE; space that was allocated and never
     /// written is among them). Asked only where more of it was read than its file system has allocated to it, where nothing changed it since the watch

@@ -71,6 +71,10 @@ pub struct Profile {
     pub pattern: CallPattern,
     /// Files that were seen, the one with most bytes first.
     pub files: Vec<FileUse>,
+    /// Sum of the sizes of files that were mapped as code and not read by calls: programs, and libraries that nobody read. Absent where
+    /// not all were seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_bytes: Option<u64>,
     /// Calls by kind of file, of all files; empty where calls were not counted in the kernel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindUse>,

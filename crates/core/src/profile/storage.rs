@@ -124,6 +124,10 @@ pub struct BlockSample {
     pub own_reads: u64,
     /// Bytes of those that read because read-ahead asked.
     pub own_read_ahead_bytes: u64,
+    /// Bytes of those that read what the file system keeps beside the contents of files: inodes, directories, maps of blocks. Those that were
+    /// read for the program's own use of a block device through the page cache are among them.
+    #[serde(default, skip_serializing_if = "super::calls::is_zero")]
+    pub own_metadata_bytes: u64,
     /// Bytes of those that wrote.
     pub own_written_bytes: u64,
     /// Requests issued by kernel threads (write-back, journal).
@@ -197,6 +201,9 @@ pub struct OtherUser {
     /// Its command line when its first request was seen, where it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Whether it is iowhy itself, which read the program's files for names and frames while it watched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub watch: bool,
     /// Requests.
     pub requests: u64,
     /// Bytes.

@@ -55,6 +55,9 @@ pub const DESCRIPTOR_CALLS: [&str; 6] = [SEEK_CALL, "fcntl", "flock", "fadvise64
 /// From this part of those calls on, their time is that of seeks.
 const NEARLY_ALL: f64 = 0.95;
 
+/// More than this multiple of what is in the files must come from devices: where no requests are seen, inodes and directories are counted too.
+const AGAIN: f64 = 1.2;
+
 /// A mean number of requests in flight that counts as one at a time.
 pub(super) const ABOUT_ONE: f64 = 1.6;
 
@@ -153,6 +156,11 @@ fn is_storage(file: &FileUse) -> bool {
 /// The same by the kind of the file.
 pub(super) fn is_storage_kind(kind: &str) -> bool {
     matches!(kind, "regular" | "block-device" | "unknown")
+}
+
+/// The size of a single file; that of a file of a virtual file system is 0 and tells nothing.
+fn one_size(file: &FileUse) -> Option<u64> {
+    file.size_bytes.filter(|bytes| *bytes > 0 && file.kind != "unknown")
 }
 
 /// Whether every call of the family was counted with its file.
@@ -376,7 +384,7 @@ impl Facts<'_> {
         for file in self.storage_files() {
             let calls = access(file, side).calls as f64;
             all += calls;
-            if let Some(size) = file.size_bytes.filter(|_| calls > 0.0) {
+            if let Some(size) = one_size(file).filter(|_| calls > 0.0) {
                 let of_file = (size as f64 / PAGE_BYTES).ceil().max(1.0);
                 beyond += (calls - of_file).max(0.0);
                 pages += of_file;
@@ -385,11 +393,48 @@ impl Facts<'_> {
         (all >= ENOUGH_LOOKS as f64).then(|| (beyond / all, pages))
     }
 
-    /// Sum of the sizes of regular files that were read or mapped: an upper bound of the distinct bytes of them.
-    pub(super) fn file_bytes_read(&self) -> Option<f64> {
-        let read = self.storage_files().filter(|f| f.reads.calls > 0 || f.mapped);
-        let sizes: Vec<u64> = read.filter_map(|f| f.size_bytes).collect();
-        (!sizes.is_empty()).then(|| sizes.iter().map(|s| *s as f64).sum())
+    /// Bytes of files that came from devices: without those from swap, and without inodes and directories where requests were seen. `None`
+    /// where there are none or they were not counted.
+    pub(super) fn fetched_bytes(&self) -> Option<f64> {
+        let swapped = self.profile.pressure.memory.as_ref().and_then(|m| m.swapped_in_pages).unwrap_or(0);
+        let of_no_file = self.profile.block.as_ref().map_or(0, |block| block.own_metadata_bytes);
+        let of_no_file = swapped as f64 * PAGE_BYTES + of_no_file as f64;
+        let fetched = self.profile.io.device_read_bytes? as f64 - of_no_file;
+        (fetched > 0.0).then_some(fetched)
+    }
+
+    /// Sum of the sizes, in whole pages, of files that were read or mapped, as code too: no more distinct bytes of them are there.
+    /// Requests of rings are counted with no file: where there are any, all files that were open may have been read. `None` where
+    /// one of these sizes is not known.
+    pub(super) fn file_bytes_at_most(&self) -> Option<f64> {
+        let rings = self.profile.rings.is_some();
+        let read = |f: &&FileUse| rings || f.reads.calls > 0 || f.mapped;
+        let counted = self.calls_are_counted_by_file(Side::Read);
+        if !counted && !self.files_are_complete() {
+            return None;
+        }
+        let mut sum = 0.0;
+        for file in self.storage_files().filter(read) {
+            match file.size_bytes {
+                Some(bytes) => {
+                    // What stands for many has a last page for each of them.
+                    let more = if file.opens > 1 && file.kind == "unknown" { file.opens as f64 } else { 1.0 };
+                    sum += ((bytes as f64 / PAGE_BYTES).ceil() + more - 1.0) * PAGE_BYTES;
+                }
+                None if counted => return None,
+                None => {}
+            }
+        }
+        // Where calls are counted so are mappings; else programs are a part of what was not seen.
+        let code = self.profile.code_bytes.or((!counted).then_some(0));
+        code.map(|bytes| sum + bytes as f64).filter(|sum| *sum > 0.0)
+    }
+
+    /// Whether more came from devices than all these files hold.
+    pub(super) fn came_again(&self) -> bool {
+        self.fetched_bytes()
+            .zip(self.file_bytes_at_most())
+            .is_some_and(|(fetched, there)| fetched >= AGAIN * there)
     }
 
     /// The part of the bytes read that must have been read before: of each file, what was read of it beyond its size.
@@ -398,7 +443,7 @@ impl Facts<'_> {
         for file in self.storage_files() {
             let read = file.reads.bytes as f64;
             all += read;
-            beyond += file.size_bytes.map_or(0.0, |size| (read - size as f64).max(0.0));
+            beyond += one_size(file).map_or(0.0, |size| (read - size as f64).max(0.0));
         }
         if all > 0.0 { beyond / all } else { 0.0 }
     }

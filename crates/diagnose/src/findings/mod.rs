@@ -4,6 +4,7 @@
 //! alone. Which finding explains whose cost, and the order of the report, is in `precedence`.
 
 mod cache_thrash;
+mod cold;
 mod copy_bound;
 mod cpu_bound;
 mod device_saturated;
@@ -64,6 +65,7 @@ use iowhy_core::finding::{Finding, FindingId, Prediction};
 use iowhy_core::model::StackModel;
 use iowhy_core::profile::Profile;
 
+pub use self::cold::{Cold, cold};
 pub use self::facts::{DESCRIPTOR_CALLS, Side, counted_with_their_file};
 pub use self::loops::{OwnCode, own_ns};
 pub use self::repairs::{

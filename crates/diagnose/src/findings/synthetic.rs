@@ -161,6 +161,7 @@ impl Run {
     /// System calls, all of them counted.
     pub fn calls(self, calls: &[(&str, u64)]) -> Run {
         self.with(|p| {
+            p.code_bytes = Some(0);
             let counts =
                 p.calls.get_or_insert_with(|| CallCounts { complete: true, ..CallCounts::default() });
             for (name, calls) in calls {

@@ -197,8 +197,11 @@ fn devices(requests: &[Seen]) -> Vec<Device> {
 fn shown(request: &Seen) -> Request {
     Request {
         operation: match request.operation {
+            Operation::Read { .. } if request.metadata => "read of metadata",
             Operation::Read { ahead: false } => "read",
             Operation::Read { ahead: true } => "read-ahead",
+            Operation::Flush => "flush",
+            Operation::Discard => "discard",
             Operation::Write => "write",
             Operation::Other => "other",
         },

@@ -14,6 +14,8 @@ pub struct Request {
     pub device: (u32, u32),
     /// What it did.
     pub operation: Operation,
+    /// It read what the file system keeps beside files.
+    pub metadata: bool,
     /// First sector (512 bytes).
     pub sector: u64,
     /// Length.
@@ -69,6 +71,7 @@ impl Kept {
         let kept = Request {
             device: request.device,
             operation: request.operation,
+            metadata: request.metadata,
             sector,
             bytes,
             owner,

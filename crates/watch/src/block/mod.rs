@@ -81,6 +81,7 @@ struct UnderWay {
     device: (u32, u32),
     sector: u64,
     operation: Operation,
+    metadata: bool,
     left_bytes: u64,
     ticket: Option<Ticket>,
     /// It was issued before, and handed back by the driver.
@@ -236,7 +237,8 @@ impl BlockTracer {
         let known = tasks.identify(pid);
         let name = known.name.unwrap_or_else(|| task.to_owned());
         let index = self.others.len() as u32;
-        self.others.push(OtherUser { name, pid, command: known.command, ..OtherUser::default() });
+        let watch = pid == std::process::id();
+        self.others.push(OtherUser { name, pid, command: known.command, watch, ..OtherUser::default() });
         self.by_pid.insert(pid, index);
         Some(index)
     }
@@ -346,6 +348,9 @@ impl BlockTracer {
                 if ahead {
                     sample.own_read_ahead_bytes = sample.own_read_ahead_bytes.saturating_add(request.bytes);
                 }
+                if request.metadata {
+                    sample.own_metadata_bytes = sample.own_metadata_bytes.saturating_add(request.bytes);
+                }
                 let end = request.sector.saturating_add(request.bytes / SECTOR);
                 let before = self.last_read_end.insert(request.device, end);
                 sample.own_reads_adjacent += u64::from(before == Some(request.sector));
@@ -353,7 +358,7 @@ impl BlockTracer {
             Operation::Write => {
                 self.sample.own_written_bytes = self.sample.own_written_bytes.saturating_add(request.bytes);
             }
-            Operation::Other => {}
+            Operation::Flush | Operation::Discard | Operation::Other => {}
         }
     }
 
@@ -424,7 +429,7 @@ impl BlockTracer {
 
 /// A request as it is when it comes somewhere.
 fn under_way(phase: Phase, since_ns: u64, by: Submitter, request: &BlockRequest<'_>) -> UnderWay {
-    let BlockRequest { device, sector, operation, bytes, .. } = *request;
+    let BlockRequest { device, sector, operation, metadata, bytes, .. } = *request;
     UnderWay {
         phase,
         since_ns,
@@ -432,6 +437,7 @@ fn under_way(phase: Phase, since_ns: u64, by: Submitter, request: &BlockRequest<
         device,
         sector,
         operation,
+        metadata,
         left_bytes: bytes,
         ticket: None,
         issued: false,

@@ -23,7 +23,9 @@ const READ: Operation = Operation::Read { ahead: false };
 /// A request that lies in the kernel where it lies on the disk.
 fn request(step: Step, task: &str, sector: u64, bytes: u64, operation: Operation) -> BlockRequest<'_> {
     let by_kernel = ["kworker", "jbd2"].contains(&task);
-    BlockRequest { step, address: sector, device: DISK, sector, bytes, operation, by_kernel, task, lost: 0 }
+    let address = sector;
+    let metadata = false;
+    BlockRequest { step, address, device: DISK, sector, bytes, operation, by_kernel, metadata, task, lost: 0 }
 }
 
 fn take(t: &mut BlockTracer, (time_ns, tid): (u64, u32), request: BlockRequest<'_>) {
@@ -80,6 +82,20 @@ fn a_busy_neighbour_does_not_take_the_room_of_the_program() {
     let kept = t.requests().unwrap();
     assert_eq!(kept.requests.len(), 125_001);
     assert_eq!((kept.full_ns, kept.others_full_ns), (None, Some(1_250_005)));
+}
+
+#[test]
+fn inodes_and_directories_are_told_from_files_until_the_device_has_them() {
+    let mut t = BlockTracer::new();
+    t.keep();
+    take(&mut t, (0, 1), BlockRequest { metadata: true, ..request(Step::Issued, "dd", 0, 4096, READ) });
+    feed(&mut t, Step::Done, (10, 0, ""), 0, 4096, READ);
+    feed(&mut t, Step::Issued, (20, 1, "dd"), 80, 8192, READ);
+    feed(&mut t, Step::Done, (30, 0, ""), 80, 8192, READ);
+    let kept = t.requests().unwrap().requests;
+    assert_eq!([kept[0].metadata, kept[1].metadata], [true, false]);
+    let s = t.finish(None);
+    assert_eq!((s.own_read_bytes, s.own_metadata_bytes), (12_288, 4096));
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub(super) const THREAD: usize = 3 + 2 * RUN;
 pub(super) const NEAR_THREADS: u32 = 1024;
 /// Bytes of `struct path_text`.
 pub(super) const PATH: usize = BEFORE_TEXT + 1024 + 256;
-/// Of which before the text: its length, whether it is whole, and the generation of the inode.
-const BEFORE_TEXT: usize = 16;
+/// Of which before the text: its length, whether it is whole, the generation of the inode, and its size when it was met.
+const BEFORE_TEXT: usize = 24;
 
 /// Files in the result; all beyond go to one entry.
 const MAX_REPORTED: usize = 200;
@@ -107,12 +107,13 @@ pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
         add_runs(&mut sums, &mut living, &entry.map_err(|e| chain(&e))?.1);
     }
     let mut paths: HashMap<FileKey, String> = HashMap::new();
-    let mut generations = HashMap::new();
+    let (mut generations, mut sizes) = (HashMap::new(), HashMap::new());
     let known: KernelMap<_, [u64; 2], [u8; PATH]> = map(object, "paths")?;
     for entry in known.iter() {
         let (key, bytes) = entry.map_err(|e| chain(&e))?;
         paths.insert(FileKey(key), path_text(&bytes));
         generations.insert(FileKey(key), generation(&bytes));
+        sizes.insert(FileKey(key), size(&bytes));
     }
     let lost: Array<_, [u64; 7]> = map(object, "losses")?;
     let [threads, descriptions, files, requests, by_process, ring_requests, records] =
@@ -122,7 +123,7 @@ pub(super) fn read(object: &mut Object) -> Result<Facts, String> {
         kinds: by_kind(&sums),
         sockets: sockets(&sums),
         versions: versions(&sums, &paths, &generations),
-        files: by_path(sums, &paths),
+        files: by_path(sums, &paths, &sizes),
         paths,
         // Where one is missing, what the others did does not add up.
         processes: if by_process == 0 { processes(object)? } else { HashMap::new() },
@@ -300,20 +301,32 @@ fn sockets(sums: &HashMap<FileKey, [u64; SUMS]>) -> Vec<SocketCalls> {
     sockets.map(of).filter(|calls| calls.reads + calls.writes > 0).collect()
 }
 
-/// Joins what has the same path: a file that was replaced keeps its name.
-fn by_path(sums: HashMap<FileKey, [u64; SUMS]>, paths: &HashMap<FileKey, String>) -> Vec<FileUse> {
+/// Joins what has the same path: a file that was replaced keeps its name. Files beyond the bound are one entry, with the sum of their
+/// `sizes` when they were met and of what was written to them, unless one of these sizes is not known.
+fn by_path(
+    sums: HashMap<FileKey, [u64; SUMS]>,
+    paths: &HashMap<FileKey, String>,
+    sizes: &HashMap<FileKey, u64>,
+) -> Vec<FileUse> {
     let mut joined: HashMap<(String, &'static str), [u64; SUMS]> = HashMap::new();
+    let mut at_most: HashMap<(String, &'static str), Option<u64>> = HashMap::new();
     let mut rest = [0; SUMS];
+    let mut rest_bytes = Some(0u64);
     for (key, more) in sums {
+        let kind = key.kind();
         if key.stands_for_many() {
+            let sized = more == [0; SUMS] || !has_size(kind);
+            rest_bytes = rest_bytes.filter(|_| sized);
             add(&mut rest, &more);
             continue;
         }
-        let kind = key.kind();
         let path = match kind {
             "pipe" | "socket" => format!("{kind}:[{}]", key.0[0]),
             _ => paths.get(&key).cloned().unwrap_or_else(|| UNKNOWN.to_owned()),
         };
+        let bytes = at_most.entry((path.clone(), kind)).or_insert(Some(0));
+        let own = sizes.get(&key).filter(|_| kind == "regular");
+        *bytes = bytes.zip(own).map(|(sum, own)| sum.saturating_add(*own).saturating_add(more[ACCESS + 1]));
         let into = joined.entry((path, kind)).or_insert([0; SUMS]);
         add(into, &more);
     }
@@ -323,13 +336,30 @@ fn by_path(sums: HashMap<FileKey, [u64; SUMS]>, paths: &HashMap<FileKey, String>
             |sums: &[u64; SUMS]| std::cmp::Reverse((sums[1].saturating_add(sums[ACCESS + 1]), sums[OPENS]));
         rank(&a.1).cmp(&rank(&b.1)).then_with(|| a.0.cmp(&b.0))
     });
-    for (_, more) in files.drain(files.len().min(MAX_REPORTED)..) {
+    for (of, more) in files.drain(files.len().min(MAX_REPORTED)..) {
+        if has_size(of.1) {
+            let own = at_most.get(&of).copied().flatten();
+            rest_bytes = rest_bytes.zip(own).map(|(sum, own)| sum.saturating_add(own));
+        }
         add(&mut rest, &more);
     }
+    let mut files: Vec<FileUse> = files
+        .into_iter()
+        .map(|(of, sums)| {
+            let size_bytes = at_most.get(&of).copied().flatten();
+            FileUse { size_bytes, ..file(of.0, of.1, &sums) }
+        })
+        .collect();
     if rest != [0; SUMS] {
-        files.push(((OTHERS.to_owned(), "unknown"), rest));
+        let size_bytes = rest_bytes;
+        files.push(FileUse { size_bytes, ..file(OTHERS.to_owned(), "unknown", &rest) });
     }
-    files.into_iter().map(|((path, kind), sums)| file(path, kind, &sums)).collect()
+    files
+}
+
+/// Whether bytes of such a file are kept somewhere.
+fn has_size(kind: &str) -> bool {
+    matches!(kind, "regular" | "block-device")
 }
 
 /// The inodes of each path of which several files were written.
@@ -404,6 +434,11 @@ fn access(words: &[u64], sizes: Vec<u64>) -> Access {
 /// The generation of the inode, which tells it from an earlier one of its number.
 fn generation(bytes: &[u8; PATH]) -> u32 {
     u32::from_ne_bytes([8, 9, 10, 11].map(|at: usize| bytes[at]))
+}
+
+/// The size when it was met, in bytes.
+fn size(bytes: &[u8; PATH]) -> u64 {
+    u64::from_ne_bytes([16, 17, 18, 19, 20, 21, 22, 23].map(|at: usize| bytes[at]))
 }
 
 /// The components stand in the map from the file up to the root, each with a final 0.

@@ -9,13 +9,20 @@ use crate::event::{BlockRequest, Event, Kind, Operation, Step};
 use crate::records::{Feed, Source, bytes, text};
 
 /// Words (of 8 bytes) of `struct request_event` of `bpf/observer.bpf.c`, and where each part begins.
+/// Why a request reads: `bpf/observer.bpf.c`.
+const AHEAD: u8 = 1;
+const METADATA: u8 = 2;
 const EVENT: usize = 11;
 /// Upper half of the identity of an event, and the lower half of a switch's.
 const IDENTITIES: u64 = 0xffff_ffff << 32;
 const SWITCHED: u64 = 7;
-/// REQ_OP_READ and REQ_OP_WRITE of `include/linux/blk_types.h`.
+/// What a request does: `enum req_op` of `include/linux/blk_types.h`.
 const READ: u8 = 0;
 const WRITE: u8 = 1;
+const FLUSH: u8 = 2;
+const DISCARD: u8 = 3;
+const SECURE_ERASE: u8 = 5;
+const WRITE_ZEROES: u8 = 9;
 
 /// Tracepoints that have one or two arguments, by the kernel's age, and the programs for either.
 const STEPS: [(&str, [&str; 2]); 2] = [
@@ -104,7 +111,7 @@ pub(super) fn request(record: &[u64]) -> Option<Kind<'_>> {
     let halves = |word: &u64| super::facts::words(*word);
     let ([_, lost], [major, minor], [length, flags]) =
         (halves(cpu_and_lost), halves(device), halves(length_and_flags));
-    let [operation, ahead, by_kernel, _] = flags.to_ne_bytes();
+    let [operation, purpose, by_kernel, _] = flags.to_ne_bytes();
     Some(Kind::Request(BlockRequest {
         step,
         address: *address,
@@ -113,11 +120,14 @@ pub(super) fn request(record: &[u64]) -> Option<Kind<'_>> {
         sector: if *sector == u64::MAX { 0 } else { *sector },
         bytes: u64::from(length),
         operation: match operation {
-            READ => Operation::Read { ahead: ahead != 0 },
+            READ => Operation::Read { ahead: purpose & AHEAD != 0 },
             WRITE => Operation::Write,
+            FLUSH => Operation::Flush,
+            DISCARD | SECURE_ERASE | WRITE_ZEROES => Operation::Discard,
             _ => Operation::Other,
         },
         by_kernel: by_kernel != 0,
+        metadata: purpose & METADATA != 0,
         task: text(bytes(name)),
         lost,
     }))

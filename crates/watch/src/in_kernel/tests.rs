@@ -52,6 +52,29 @@ fn file<'a>(facts: &'a Facts, path: &Path) -> &'a FileUse {
     facts.files.iter().find(|f| Path::new(&f.path) == path).unwrap_or_else(|| panic!("{path:?}: {facts:?}"))
 }
 
+#[test]
+fn files_beyond_the_list_keep_the_sum_of_their_sizes() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().to_owned();
+    for n in 0..300 {
+        std::fs::write(folder.join(format!("old{n}")), vec![7; 1000 + n]).unwrap();
+    }
+    let Some(facts) = counted(move || {
+        for n in 0..300 {
+            std::fs::read(folder.join(format!("old{n}"))).unwrap();
+        }
+        std::fs::write(folder.join("new"), [7; 10]).unwrap();
+    }) else {
+        return;
+    };
+    // By hand: the largest files are listed; the smallest hundred, and the new one, are not.
+    let others = facts.files.iter().find(|file| file.path == crate::calls::OTHERS).unwrap();
+    assert_eq!(others.size_bytes, Some((1000..1100).sum::<u64>() + 10));
+    assert_eq!(others.opens, 101);
+    let listed = file(&facts, &directory.path().join("old299"));
+    assert_eq!(listed.size_bytes, Some(1299));
+}
+
 /// A file that is written again keeps its inode, one that replaces it has another.
 #[test]
 fn files_of_one_path_are_told_by_their_inodes() {

@@ -247,7 +247,7 @@ impl Devices {
         match known.operation {
             Operation::Read { .. } => device.read_bytes += request.bytes,
             Operation::Write => device.written_bytes += request.bytes,
-            Operation::Other => {}
+            Operation::Flush | Operation::Discard | Operation::Other => {}
         }
         if left > 0 {
             (known.sector, known.left_bytes) = (known.sector.saturating_add(request.bytes / SECTOR), left);
@@ -259,7 +259,7 @@ impl Devices {
         match known.operation {
             Operation::Read { .. } => device.reads += 1,
             Operation::Write => device.writes += 1,
-            Operation::Other => device.others += 1,
+            Operation::Flush | Operation::Discard | Operation::Other => device.others += 1,
         }
         if let Some(issued_ns) = known.issued_ns {
             device.service_ns += at_ns.saturating_sub(issued_ns);
@@ -351,6 +351,7 @@ mod tests {
             bytes,
             operation: Operation::Read { ahead: false },
             by_kernel: false,
+            metadata: false,
             task: "fio",
             lost: 0,
         }

@@ -264,6 +264,7 @@ impl Collector {
                     bytes: step.bytes,
                     operation: step.operation,
                     by_kernel: false,
+                    metadata: false,
                     task: "",
                     lost: step.lost,
                 };

@@ -285,7 +285,8 @@ impl EventLoop<'_> {
         let processes = with_ends(parts.processes, &files);
         let connections =
             counted.calls.is_some().then(|| files.connections(&counted.sockets, &threads.processes()));
-        let (files, wanted) = files.finish(counted.files, &counted.versions, &mounts, &mut reader);
+        let (files, code_bytes, wanted) =
+            files.finish(counted.files, &counted.versions, &mounts, &mut reader);
         let rpc = nfs(&self.before, &machine);
         let served = served::mounts(&mounts, &files, self.directory.as_deref(), rpc);
         let (devices, mut pressure) = match (&self.before, &machine) {
@@ -323,6 +324,7 @@ impl EventLoop<'_> {
             calls: counted.calls,
             pattern: identified(counted.pattern, &files, end_ns.saturating_sub(parts.wall_ns)),
             files,
+            code_bytes,
             kinds: counted.kinds,
             connections,
             devices,

@@ -245,7 +245,7 @@ impl Files {
         versions: &HashMap<String, Vec<(Inode, u64)>>,
         seen_mounts: &[Mount],
         reader: &mut Reader,
-    ) -> (Vec<FileUse>, Vec<String>) {
+    ) -> (Vec<FileUse>, Option<u64>, Vec<String>) {
         let mounts = mounts_of(reader, std::process::id());
         let tree = self.tree.take().unwrap_or_else(|| BlockTree::new(mounts.clone()));
         let mut storage = Storage {
@@ -266,6 +266,17 @@ impl Files {
             let known = self.known.remove(&path).or(unlinked);
             storage.complete(file, &path, known);
         }
+        let code_bytes = (self.mapped.len() < MAX_MAPPED).then(|| {
+            let code = self.mapped.iter().filter(|(_, mapped)| mapped.code);
+            let unread = code.filter(|(path, _)| {
+                !seen.iter().any(|file| Path::new(&file.path) == *path && file.reads.calls > 0)
+            });
+            let bytes = |(path, mapped): (&PathBuf, &Mapped)| {
+                let facts = facts_of_path(path, storage.mounts, storage.tree);
+                facts.and_then(|facts| facts.size_bytes).unwrap_or(mapped.bytes)
+            };
+            unread.map(bytes).fold(0, u64::saturating_add)
+        });
         self.mapped.retain(|_, m| !m.code && m.bytes >= MIN_MAPPED_BYTES);
         for (path, Mapped { times, .. }) in self.mapped {
             if let Some(file) = seen.iter_mut().find(|file| Path::new(&file.path) == path) {
@@ -292,7 +303,7 @@ impl Files {
         let mut devices = storage.devices;
         devices.sort();
         devices.dedup();
-        (seen, devices)
+        (seen, code_bytes, devices)
     }
 }
 
@@ -372,7 +383,7 @@ impl Storage<'_> {
             file.kind = facts.kind.to_owned();
         }
         file.device_number = Some(facts.identity.0);
-        file.size_bytes = size.or(facts.size_bytes);
+        file.size_bytes = size.or(facts.size_bytes).or(file.size_bytes);
         file.file_system = facts.file_system;
         // The name under which the device's own counters are told, where there is one such device.
         file.device = match facts.devices.leaves.as_slice() {
@@ -442,7 +453,7 @@ mod tests {
             look(&mut files, turn + 1);
             drop(opened);
         }
-        let (seen, _) = files.finish(Vec::new(), &HashMap::new(), &[], &mut Reader::new());
+        let (seen, ..) = files.finish(Vec::new(), &HashMap::new(), &[], &mut Reader::new());
         let of = |path: &Path| seen.iter().find(|file| Path::new(&file.path) == path).unwrap();
         assert_eq!((of(&again).appearances, of(&kept).appearances), (3, 1));
         assert!(!of(&again).inherited && of(&again).device_number == of(&kept).device_number);
@@ -459,7 +470,7 @@ mod tests {
         let holes_if_read = |bytes| {
             let mut file = FileUse { path: path.display().to_string(), ..FileUse::default() };
             file.reads.distinct_bytes = bytes;
-            let (seen, _) = Files::new().finish(vec![file], &HashMap::new(), &[], &mut Reader::new());
+            let (seen, ..) = Files::new().finish(vec![file], &HashMap::new(), &[], &mut Reader::new());
             seen[0].hole_bytes
         };
         // The clock of file systems goes in ticks.
@@ -477,7 +488,7 @@ mod tests {
         file.reads.distinct_bytes = 17 * MIB;
         std::thread::sleep(std::time::Duration::from_millis(50));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        let (seen, _) = files.finish(vec![file], &HashMap::new(), &[], &mut Reader::new());
+        let (seen, ..) = files.finish(vec![file], &HashMap::new(), &[], &mut Reader::new());
         assert_eq!(seen[0].hole_bytes, 0);
     }
 
@@ -490,7 +501,7 @@ mod tests {
         let mut files = Files::new();
         look(&mut files, 1);
         let counted = FileUse { path: path.display().to_string(), opens: 1, ..FileUse::default() };
-        let (seen, _) = files.finish(vec![counted], &HashMap::new(), &[], &mut Reader::new());
+        let (seen, ..) = files.finish(vec![counted], &HashMap::new(), &[], &mut Reader::new());
         let names: Vec<&FileUse> = seen.iter().filter(|file| file.path.contains("gone")).collect();
         assert_eq!((names.len(), names[0].opens), (1, 1), "{names:?}");
         assert!(names[0].device_number.is_some());
@@ -511,7 +522,7 @@ mod tests {
             counted("gone-socket", "socket"),
             counted("no-folder/gone", "regular"),
         ];
-        let (seen, _) = Files::new().finish(of.to_vec(), &HashMap::new(), &[], &mut Reader::new());
+        let (seen, ..) = Files::new().finish(of.to_vec(), &HashMap::new(), &[], &mut Reader::new());
         let [known, gone, socket, folder] = &seen[..4] else { panic!("{seen:?}") };
         assert!(known.device_number.is_some() && gone.device_number == known.device_number);
         assert_eq!((gone.size_bytes, &gone.device), (None, &known.device));
@@ -543,7 +554,7 @@ mod tests {
         let _own = File::create(&own).unwrap();
         let mut files = Files::new();
         look(&mut files, 1);
-        let (seen, _) = files.finish(Vec::new(), &HashMap::new(), &[], &mut Reader::new());
+        let (seen, ..) = files.finish(Vec::new(), &HashMap::new(), &[], &mut Reader::new());
         let of = |path: &Path| seen.iter().find(|file| Path::new(&file.path) == path).unwrap();
         assert!(of(&given).inherited && !of(&own).inherited);
     }

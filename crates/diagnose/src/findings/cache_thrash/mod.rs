@@ -24,24 +24,17 @@ pub(super) const RULE: Rule = Rule {
     repairs: Repairs { first_time: repair::first_time, ..Repairs::one(repair::repaired) },
 };
 
-/// The device must have read at least this multiple of the files' size.
-const AGAIN: f64 = 1.2;
 /// O_DIRECT is the habit of the program from this share of its reads on.
 const MOSTLY: f64 = 0.5;
 
 fn judge(facts: &Facts<'_>) -> Option<Finding> {
-    // The kernel counts what comes from swap among the bytes read from devices: that is of no file.
-    let swapped = facts.profile.pressure.memory.as_ref().and_then(|m| m.swapped_in_pages).unwrap_or(0);
-    let fetched = facts.profile.io.device_read_bytes? as f64 - swapped as f64 * PAGE_BYTES;
-    if fetched <= 0.0 {
-        return None;
-    }
+    let fetched = facts.fetched_bytes()?;
     let evicted = facts.recently_evicted_pages();
-    let distinct = facts.file_bytes_read().filter(|_| facts.files_are_complete());
+    let distinct = facts.file_bytes_at_most();
     let (again, most) = match distinct {
         // More than all the files hold: the rest certainly came again. What came again of files that were read in part
         // is beyond that, and not known.
-        Some(there) if fetched >= AGAIN * there => (1.0 - there / fetched, 1.0),
+        Some(there) if facts.came_again() => (1.0 - there / fetched, 1.0),
         // Repeated reads, and pages that were evicted not long ago.
         _ if evicted as f64 * PAGE_BYTES >= 0.1 * fetched => {
             let repeated = share_of(facts.tally(Side::Read).repeated)?;

@@ -1,6 +1,7 @@
 //! Tests of the rule `cache-thrash`.
 
 use iowhy_core::layer::Layer;
+use iowhy_core::profile::FileUse;
 
 use super::*;
 use crate::findings::synthetic::{Run, access, bound_leaves, looked, slow_and_repaired};
@@ -28,7 +29,7 @@ fn five_passes_from_the_device_are_named_and_one_not() {
 
 #[test]
 fn a_tree_of_files_that_were_not_all_seen_is_not_read_again() {
-    let run = passes(30 << 30, 0.8).calls(&[("openat", 100_000)]);
+    let run = passes(30 << 30, 0.8).calls(&[("openat", 100_000), ("read", 1 << 40)]);
     assert!(!run.ids().contains(&FindingId::CacheThrash));
 }
 
@@ -40,4 +41,40 @@ fn evicted_pages_and_repeated_reads_tell_it_too() {
     assert!(run.ids().contains(&FindingId::CacheThrash));
     run.profile.files[0].reads.repeated = looked(0, 1000);
     assert!(!run.ids().contains(&FindingId::CacheThrash));
+}
+
+/// Files of 3 GiB that are listed, and the rest of what comes from the device in others.
+fn many(others: Option<u64>) -> Run {
+    let read = |calls| [("openat", 300), ("read", calls)];
+    passes(4 << 30, 0.8).calls(&read(1000)).with(|p| {
+        p.files[0].size_bytes = Some(3 << 30);
+        p.files.push(FileUse {
+            path: "others".into(),
+            kind: "unknown".into(),
+            size_bytes: others,
+            ..FileUse::default()
+        });
+        p.files[1].reads = access(100, 1 << 30, 1000);
+        p.files[1].opens = 100;
+    })
+}
+
+#[test]
+fn files_beyond_the_list_count_by_their_sizes_and_without_sizes_nothing_is_told() {
+    let thrashes = |run: &Run| run.ids().contains(&FindingId::CacheThrash);
+    assert!(!thrashes(&many(Some(1 << 30))), "each byte came once");
+    assert!(thrashes(&many(Some(1 << 20))));
+    assert!(!thrashes(&many(None)));
+}
+
+#[test]
+fn code_comes_from_the_device_as_well_and_inodes_are_of_no_file() {
+    let with = |change: &dyn Fn(&mut iowhy_core::profile::Profile)| {
+        let run = many(Some(1 << 20)).block(1000, 4 << 30, 1000, 0).with(change);
+        run.ids().contains(&FindingId::CacheThrash)
+    };
+    assert!(with(&|_| {}));
+    assert!(!with(&|p| p.code_bytes = Some(1 << 30)));
+    assert!(!with(&|p| p.code_bytes = None));
+    assert!(!with(&|p| p.block.as_mut().unwrap().own_metadata_bytes = 1 << 30));
 }

@@ -65,5 +65,5 @@ fn distinct_bytes(facts: &Facts<'_>) -> Option<f64> {
         let read: f64 = facts.profile.files.iter().map(|f| f.reads.distinct_bytes as f64).sum();
         return Some(read + facts.mapped_bytes().unwrap_or(0.0));
     }
-    facts.file_bytes_read().filter(|_| facts.files_are_complete())
+    facts.file_bytes_at_most()
 }

@@ -24,7 +24,8 @@ fn reader(wait: f64, (behind, beside): (f64, f64)) -> Run {
 
 fn other(name: &str, pid: u32, (behind_ns, beside_ns): (Option<u64>, Option<u64>)) -> OtherUser {
     let command = Some(format!("/usr/bin/{name} --name=job"));
-    OtherUser { name: name.into(), pid, command, requests: 30, bytes: 30 << 17, behind_ns, beside_ns }
+    let watch = name == "iowhy";
+    OtherUser { name: name.into(), pid, command, watch, requests: 30, bytes: 30 << 17, behind_ns, beside_ns }
 }
 
 /// Means of requests alone and beside others, in microseconds, with 1 % of error.
@@ -182,4 +183,25 @@ fn commands_are_cut_to_a_line() {
     assert_eq!(command(None), "");
     assert_eq!(command(Some("dd if=a")), " `dd if=a`");
     assert!(command(Some(&"x".repeat(90))).ends_with("x...`"));
+}
+
+#[test]
+fn what_iowhy_reads_while_it_watches_is_no_neighbour() {
+    let run = |name: &'static str, beside| {
+        reader(0.8, (0.0, 0.0)).with(move |p| {
+            let others = &mut p.block.as_mut().unwrap().others;
+            *others = vec![other("iowhy", 9, (Some(6_000_000_000), Some(0)))];
+            others.extend((beside > 0).then(|| other(name, 77, (Some(beside), Some(0)))));
+        })
+    };
+    assert!(!run("fio", 0).ids().contains(&FindingId::NoisyNeighbour));
+    let both = reader(0.8, (0.8, 0.0)).with(|p| {
+        let others = &mut p.block.as_mut().unwrap().others;
+        let half = Some(3_200_000_000);
+        *others = vec![other("iowhy", 9, (half, Some(0))), other("fio", 77, (half, Some(0)))];
+    });
+    let found = both.findings().into_iter().find(|f| f.id == FindingId::NoisyNeighbour).unwrap();
+    // By hand: 64 % of the time is behind others, and half of it is fio's.
+    assert!((found.share - 0.32).abs() < 1e-6, "{found:?}");
+    assert!(found.sentence.contains("most of it by fio (process 77)"), "{}", found.sentence);
 }

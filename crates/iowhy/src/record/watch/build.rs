@@ -12,14 +12,15 @@ use iowhy_core::warning::Warning;
 use iowhy_diagnose::account::{Account, Entry, OperationTime, Site, Sleep, Sum, WallClock};
 use iowhy_diagnose::advice;
 use iowhy_diagnose::classify::{Operation, Wait};
+use iowhy_diagnose::findings::{Facts, cold};
 use iowhy_diagnose::phases::Whose;
 
 use super::commands;
 use super::interval::{Basis, Measured};
 use super::io::io;
 use super::{
-    CallSite, Caller, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord, WaitRecord,
-    WatchRecord,
+    CallSite, Caller, ColdRecord, Exit, LayerShare, ObserverRecord, OperationRecord, RanAs, ThreadRecord,
+    WaitRecord, WatchRecord,
 };
 use crate::analyzer::{Analyzer, Explained};
 use crate::record::phases::OverTime;
@@ -94,6 +95,13 @@ pub fn record(
         seen_share: account.seen_share,
         inferred_share: account.inferred_share(),
         findings: explained.findings,
+        cold: cold(&Facts::new(&profile, account, None)).map(|cold| ColdRecord {
+            device_bytes: cold.device_bytes,
+            metadata_bytes: cold.metadata_bytes,
+            memory_bytes: cold.memory_bytes,
+            warm_low_s: cold.least_ns.map(|ns| ns / SECOND),
+            warm_high_s: cold.most_ns / SECOND,
+        }),
         devices: profile.devices.clone(),
         threads: threads(&profile, account, &clock),
         call_sites: call_sites(account, &clock, &basis),

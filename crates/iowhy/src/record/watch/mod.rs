@@ -90,6 +90,10 @@ pub struct WatchRecord {
     pub inferred_share: f64,
     /// Causes, most valuable first.
     pub findings: Vec<Finding>,
+    /// What a run takes that finds its files in the page cache; absent where little of this one was waiting for them, where they came from
+    /// devices more than once or past the page cache, or where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold: Option<ColdRecord>,
     /// Devices under the files, all their users together.
     pub devices: Vec<DeviceUse>,
     /// Threads, or pools of threads of one name, the longest-lived first.
@@ -112,6 +116,22 @@ pub struct WatchRecord {
     pub proof: Option<Proof>,
     /// Everything that was seen.
     pub profile: Profile,
+}
+
+/// A run whose bytes came from devices, and hardly any of them twice. Inferred from the account of this run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ColdRecord {
+    /// Bytes that came from devices, without those from swap.
+    pub device_bytes: u64,
+    /// Of them inodes, directories and what else file systems keep beside files; 0 where requests were not seen.
+    pub metadata_bytes: u64,
+    /// Memory of the machine or of the control group; `null` where it is not known.
+    pub memory_bytes: Option<u64>,
+    /// Wall time of a run that finds them in the page cache, in seconds: no less than this; `null` where several threads work, so that it is
+    /// not known.
+    pub warm_low_s: Option<f64>,
+    /// And no more than this.
+    pub warm_high_s: f64,
 }
 
 /// The user who ran a program.

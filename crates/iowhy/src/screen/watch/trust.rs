@@ -53,6 +53,13 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
             "Profiling overhead exceeded 5 % of wall time; the times above include it.".to_owned(),
         ));
     }
+    if let Some(delay_s) = delay_by_watch_s(record).filter(|s| *s > DISTURBING * record.wall_s) {
+        parts.push(Part::Text(format!(
+            "While iowhy read files of the program for the names of functions, the program's threads waited {} for requests at the same \
+             device; another run finds these files in the page cache.",
+            seconds(delay_s)
+        )));
+    }
     if detail.is_page() {
         parts.push(Part::Note(format!(
             "unexplained: {} of the thread time; shares without ± were measured whole, those with ± were sampled (95 % \
@@ -80,6 +87,13 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
 fn how_known(record: &WatchRecord) -> String {
     let seen = (record.seen_share * 100.0).round() / 100.0;
     format!("seen {}, inferred {}", percent_of(seen), percent_of(1.0 - seen))
+}
+
+/// Time of the program's threads in which a request of iowhy was at the device of theirs.
+fn delay_by_watch_s(record: &WatchRecord) -> Option<f64> {
+    let others = &record.profile.block.as_ref()?.others;
+    let own = others.iter().find(|other| other.watch)?;
+    Some((own.behind_ns.unwrap_or(0) as f64 + own.beside_ns.unwrap_or(0) as f64) / 1e9)
 }
 
 /// CPU time of recording inside the program. `None` where the estimate exceeds all CPU time of the program: the self-test

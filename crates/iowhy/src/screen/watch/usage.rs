@@ -6,7 +6,7 @@ use iowhy_core::units;
 use iowhy_view::document::Part;
 
 use super::{percent_of, plural, seconds, visible};
-use crate::record::watch::{FileKind, KindRecord, RingRecord, WatchRecord};
+use crate::record::watch::{ColdRecord, FileKind, KindRecord, RingRecord, WatchRecord};
 use crate::screen::figures::bytes;
 
 /// Devices that are shown.
@@ -84,6 +84,7 @@ pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
             line(&device.name, device_facts(device, record.wall_s));
         }
     }
+    line("cold", record.cold.as_ref().map(cold).unwrap_or_default());
     line("idle", idle(record));
     line("stolen", stolen(record));
     if !lines.is_empty() {
@@ -103,6 +104,26 @@ fn rings(record: &WatchRecord) -> String {
         format!("{} {}{each}", units::count(ring.requests), ring.operation)
     };
     record.io.rings.iter().take(MAX_RING_OPERATIONS).map(of).collect::<Vec<_>>().join("; ")
+}
+
+/// What a second run would take.
+fn cold(run: &ColdRecord) -> String {
+    let mut came = format!("{} came from a device", bytes(run.device_bytes));
+    if run.metadata_bytes > run.device_bytes / 10 {
+        came.push_str(&format!(", {} of it inodes and directories", bytes(run.metadata_bytes)));
+    }
+    match run.memory_bytes.filter(|memory| *memory < run.device_bytes) {
+        Some(memory) => {
+            format!("{came}; they do not fit into the memory of {}: so it is in each run", bytes(memory))
+        }
+        None => {
+            let takes = match run.warm_low_s {
+                Some(least) => format!("{} to {}", seconds(least), seconds(run.warm_high_s)),
+                None => format!("at most {}", seconds(run.warm_high_s)),
+            };
+            format!("{came}; a run that finds them in the page cache takes {takes} (inferred)")
+        }
+    }
 }
 
 /// Idle time, and what the program slept for meanwhile.

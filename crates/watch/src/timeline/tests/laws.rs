@@ -81,6 +81,7 @@ fn anything(
                     bytes: 4096,
                     operation: Operation::Read { ahead: false },
                     by_kernel: s.tid % 3 == 0,
+                    metadata: false,
                     task: "any",
                     lost: u32::from(step) / 200,
                 };

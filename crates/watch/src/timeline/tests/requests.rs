@@ -29,6 +29,7 @@ fn block(t: &mut Timeline<'_>, b: &mut BlockTracer, time: u64, tid: u32, step: S
         bytes: 4096,
         operation: Operation::Read { ahead: false },
         by_kernel: false,
+        metadata: false,
         task: "x",
         lost: 0,
     };
