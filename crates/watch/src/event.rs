@@ -128,7 +128,7 @@ pub struct BlockRequest<'a> {
     pub operation: Operation,
     /// The task on the CPU is a thread of the kernel.
     pub by_kernel: bool,
-    /// It reads what the file system keeps beside files: inodes, directories, maps of blocks. Told until the device has it.
+    /// It reads what the file system keeps beside files: inodes, directories, maps of blocks. False once the device has it.
     pub metadata: bool,
     /// Name of the task on the CPU.
     pub task: &'a str,

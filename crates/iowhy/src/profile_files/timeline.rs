@@ -58,7 +58,8 @@ pub(super) fn made(shown: Shown<'_>, analyzer: &Analyzer, subject: &str) -> Time
         let stack = stacks.number(sample.stack, Some(State::Running));
         thread.samples.push(Sample { time_ns: sample.time_ns, stack });
     }
-    let homeless = add_calls(&mut threads, events);
+    let homeless = add_calls(&mut threads, events, profile.wall_ns);
+    let calls = threads.iter().map(|thread| thread.calls.len()).sum();
     Timeline {
         writer: format!("iowhy {}", env!("CARGO_PKG_VERSION")),
         subject: subject.to_owned(),
@@ -69,7 +70,7 @@ pub(super) fn made(shown: Shown<'_>, analyzer: &Analyzer, subject: &str) -> Time
         processes: processes(profile, events),
         devices: devices(&events.requests),
         findings: shown.findings.iter().map(finding).collect(),
-        notes: notes(profile, events, homeless),
+        notes: notes(profile, events, calls, homeless),
         stacks: stacks.made,
         threads,
     }
@@ -142,10 +143,10 @@ impl<'a> Stacks<'a> {
     }
 }
 
-/// Gives each slow call to the thread that lived then. Returns how many have none in the log.
-fn add_calls(threads: &mut [Thread], events: &EventLog) -> usize {
+/// Gives each slow call to the thread that lived then. Returns how many have none in the log. Calls may go on while the watch ends.
+fn add_calls(threads: &mut [Thread], events: &EventLog, wall_ns: u64) -> usize {
     let mut homeless = 0;
-    for call in &events.calls {
+    for call in events.calls.iter().filter(|call| call.begin_ns < wall_ns) {
         let lived = |thread: &&mut Thread| thread.tid == call.tid && thread.begin_ns <= call.end_ns;
         match threads.iter_mut().rev().find(lived) {
             Some(thread) => thread.calls.push(Call {
@@ -153,7 +154,7 @@ fn add_calls(threads: &mut [Thread], events: &EventLog) -> usize {
                 path: call.path.clone(),
                 value: call.value,
                 begin_ns: call.begin_ns,
-                end_ns: call.end_ns,
+                end_ns: call.end_ns.min(wall_ns),
             }),
             None => homeless += 1,
         }
@@ -179,7 +180,8 @@ fn processes(profile: &Profile, events: &EventLog) -> Vec<Process> {
 fn devices(requests: &[Seen]) -> Vec<Device> {
     let sysfs = Sysfs::new();
     let mut by_number: BTreeMap<(u32, u32), Vec<Request>> = BTreeMap::new();
-    for request in requests {
+    // One that was done before the start has no time in it.
+    for request in requests.iter().filter(|request| request.done_ns > 0) {
         by_number.entry(request.device).or_default().push(shown(request));
     }
     let named = |(number, mut requests): ((u32, u32), Vec<Request>)| {
@@ -220,7 +222,7 @@ fn shown(request: &Seen) -> Request {
 }
 
 /// What the file holds and what it leaves out, with numbers.
-fn notes(profile: &Profile, events: &EventLog, homeless: usize) -> Vec<String> {
+fn notes(profile: &Profile, events: &EventLog, calls: usize, homeless: usize) -> Vec<String> {
     let time = |ns: u64| units::time(ns as f64);
     let lengths = |recorded: bool| -> u64 {
         let these = events.intervals.iter().filter(|i| i.state.is_some() == recorded);
@@ -271,8 +273,8 @@ fn notes(profile: &Profile, events: &EventLog, homeless: usize) -> Vec<String> {
     notes.push(match events.recorded_calls {
         0 => "No call was recorded with its time.".to_owned(),
         recorded => format!(
-            "Calls: the {} longest of {} that were recorded{}.",
-            events.calls.len() - homeless,
+            "Calls: the {} longest of {} that were recorded{}. Where calls were not recorded, there may be longer ones: waits tell.",
+            calls,
             units::count(recorded),
             if homeless > 0 {
                 format!("; {homeless} more are of threads that are left out")

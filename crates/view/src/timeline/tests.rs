@@ -433,11 +433,20 @@ proptest! {
             let weights = numbers(&written["samples"]["weight"]);
             prop_assert!(near(weights.iter().sum(), time_ms(thread, |i| i.state.is_some())));
             let ran: u64 = numbers(&written["samples"]["threadCPUDelta"]).iter().map(|ns| *ns as u64).sum();
-            prop_assert!(ran as f64 / 1e6 <= time_ms(thread, |i| i.state == Some(State::Running)) + 1e-6);
+            prop_assert!(near(ran as f64 / 1e6, time_ms(thread, |i| i.state == Some(State::Running))));
             let rows = thread.intervals.iter().filter(|i| waits(i)).count() + thread.samples.len();
             let unseen = thread.intervals.iter().filter(|i| i.state == Some(State::Running)).count();
             let unseen = if thread.samples.is_empty() { unseen } else { 0 };
-            prop_assert_eq!(weights.len(), rows + unseen);
+            prop_assert_eq!(weights.iter().filter(|weight| **weight > 0.0).count(), rows + unseen);
+            // No CPU time is a wait's.
+            let times = numbers(&written["samples"]["time"]);
+            let cpu = numbers(&written["samples"]["threadCPUDelta"]);
+            for wait in thread.intervals.iter().filter(|i| waits(i)) {
+                let begin_ms = wait.begin_ns as f64 / 1e6;
+                let at = (0..times.len()).filter(|at| near(times[*at], begin_ms) && weights[*at] > 0.0);
+                prop_assert!(at.clone().count() > 0);
+                prop_assert!(at.clone().any(|at| cpu[at] == 0.0));
+            }
             let markers = &written["markers"];
             let begins = numbers(&markers["startTime"]);
             for (category, layer) in Layer::ALL.into_iter().enumerate() {

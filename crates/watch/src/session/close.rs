@@ -262,10 +262,7 @@ impl EventLoop<'_> {
         let recorded = counts.is_some();
         let counts = counts.unwrap_or_default();
         self.told_of_lost_records(counts.lost, counts.records + counts.lost);
-        let duty = match &self.duty {
-            Some(duty) if recorded => duty.share(end_ns),
-            _ => 0.0,
-        };
+        let duty = self.duty.as_ref().filter(|_| recorded).map_or(0.0, |duty| duty.share(end_ns));
         let program_cpu = io.user_ns.zip(io.system_ns).map(|(u, s)| u + s);
         let in_program_ns = self.cost_in_program_ns(counted.as_ref());
         let counted = counted.unwrap_or_default();

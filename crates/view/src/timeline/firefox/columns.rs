@@ -11,6 +11,9 @@ use crate::timeline::{Device, Finding, Interval, NOT_RECORDED, Thread, Timeline}
 
 /// `MarkerPhase.Interval`.
 const INTERVAL: u8 = 1;
+/// The kind of the process that the profiler puts first, and that of the others, which it sorts by their activity.
+const DEFAULT: &str = "default";
+const OTHER: &str = "unknown";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -148,30 +151,72 @@ pub(super) fn active_ns(timeline: &Timeline, thread: &Thread) -> u64 {
     active.map(Interval::length_ns).sum()
 }
 
+/// A row of the table of samples.
+struct Row {
+    time_ns: u64,
+    /// Which of several at one time is first.
+    order: u8,
+    /// `None`: what ran before or will run then.
+    stack: Option<u32>,
+    weight_ms: f64,
+    /// Whether CPU time up to here is its own. The profiler paints it in the colour of the sample that tells it.
+    ran: bool,
+}
+
 /// The samples of a thread: each tick of the clock has its part of the running time, each wait is a sample at its begin with its length
-/// as weight.
+/// as weight. Samples without weight before and behind waits, and at the end, keep CPU time from being painted as a wait.
 fn samples(tables: &Tables<'_>, thread: &Thread) -> Samples {
     let running = thread.intervals.iter().filter(|i| i.state == Some(State::Running));
     let running_ns: u64 = running.clone().map(Interval::length_ns).sum();
     // Running time without any sample is shown where it was, and without a stack.
     let each_ms = ms(running_ns) / thread.samples.len().max(1) as f64;
-    let ticks = thread.samples.iter().map(|s| (s.time_ns, tables.of_stack(s.stack), each_ms));
+    let tick =
+        |time_ns, stack, weight_ms| Row { time_ns, order: 1, stack: Some(stack), weight_ms, ran: true };
+    let ticks = thread.samples.iter().map(|s| tick(s.time_ns, tables.of_stack(s.stack), each_ms));
     let unseen = running
         .filter(|_| thread.samples.is_empty())
-        .map(|i| (i.begin_ns, tables.not_seen(), ms(i.length_ns())));
-    let waits = thread.intervals.iter().filter(|i| matches!(i.state, Some(State::Queued | State::Blocked)));
-    let waits = waits.map(|i| (i.begin_ns, tables.of_stack(i.stack), ms(i.length_ns())));
-    let mut rows: Vec<(u64, u32, f64)> = ticks.chain(unseen).chain(waits).collect();
-    rows.sort_by_key(|row| row.0);
-    let mut columns = Samples { weight_type: "tracing-ms", length: rows.len(), ..Samples::default() };
-    let mut ran = Ran { intervals: &thread.intervals, before_ns: 0 };
+        .map(|i| tick(i.begin_ns, tables.not_seen(), ms(i.length_ns())));
+    let mut rows: Vec<Row> = ticks.chain(unseen).collect();
+    let between = |time_ns, order, ran| Row { time_ns, order, stack: None, weight_ms: 0.0, ran };
+    let waits = |interval: &Interval| matches!(interval.state, Some(State::Queued | State::Blocked));
+    for (at, wait) in thread.intervals.iter().enumerate().filter(|(_, interval)| waits(interval)) {
+        let (stack, weight_ms) = (Some(tables.of_stack(wait.stack)), ms(wait.length_ns()));
+        rows.push(between(wait.begin_ns, 2, true));
+        rows.push(Row { time_ns: wait.begin_ns, order: 3, stack, weight_ms, ran: false });
+        if !thread.intervals.get(at + 1).is_some_and(waits) {
+            rows.push(between(wait.end_ns, 0, false));
+        }
+    }
+    rows.sort_by_key(|row| (row.time_ns, row.order));
+    let end_ns = rows.last().map_or(thread.end_ns, |row| row.time_ns.max(thread.end_ns));
+    rows.push(between(end_ns, 4, true));
+    in_columns(tables, &rows, &thread.intervals)
+}
+
+/// `rows` in the order of time.
+fn in_columns(tables: &Tables<'_>, rows: &[Row], intervals: &[Interval]) -> Samples {
+    let mut columns = Samples { weight_type: "tracing-ms", ..Samples::default() };
+    let mut ran = Ran { intervals, before_ns: 0 };
+    let runs = |row: &&Row| row.ran && row.stack.is_some();
+    // What runs next, and, where nothing does, what ran last.
+    let mut ticks = rows.iter().filter(runs).peekable();
+    let mut running = None;
     let mut last_ns = 0;
-    for (time_ns, stack, weight) in rows {
-        let now_ns = ran.until(time_ns);
-        columns.stack.push(stack);
-        columns.time.push(ms(time_ns));
-        columns.weight.push(weight);
+    for row in rows {
+        if runs(&row) {
+            running = ticks.next().and_then(|tick| tick.stack);
+        }
+        let next = ticks.peek().and_then(|tick| tick.stack);
+        let around = if row.ran { running.or(next) } else { next.or(running) };
+        let now_ns = if row.ran { ran.until(row.time_ns) } else { last_ns };
+        if row.stack.is_none() && row.ran && now_ns == last_ns {
+            continue;
+        }
+        columns.stack.push(row.stack.or(around).unwrap_or_else(|| tables.not_seen()));
+        columns.time.push(ms(row.time_ns));
+        columns.weight.push(row.weight_ms);
         columns.thread_cpu_delta.push(now_ns - last_ns);
+        columns.length += 1;
         last_ns = now_ns;
     }
     columns
@@ -230,14 +275,17 @@ impl<'a> RawThread<'a> {
             let times = (call.begin_ns, call.end_ns);
             markers.add(tables.string(call.name), of_layer(Layer::Call), times, data);
         }
+        let first_process = timeline.threads.first().map(|first| first.pid);
+        let of_process = timeline.threads.iter().filter(|other| other.pid == thread.pid);
+        let begin_ns = of_process.map(|other| other.begin_ns).min().unwrap_or(thread.begin_ns);
         RawThread {
             name: &thread.name,
             process_name: timeline.process(thread.pid),
-            process_type: "default",
+            process_type: if first_process == Some(thread.pid) { DEFAULT } else { OTHER },
             pid: thread.pid.to_string(),
             tid: Tid::Number(thread.tid),
             is_main_thread: thread.tid == thread.pid,
-            process_startup_time: 0.0,
+            process_startup_time: ms(begin_ns),
             process_shutdown_time: None,
             register_time: ms(thread.begin_ns),
             unregister_time: Some(ms(thread.end_ns)),
@@ -271,7 +319,7 @@ impl<'a> RawThread<'a> {
         RawThread {
             name: &device.name,
             process_name: timeline.process(pid),
-            process_type: "default",
+            process_type: DEFAULT,
             pid: pid.to_string(),
             tid: Tid::Name(&device.name),
             is_main_thread: false,

@@ -149,15 +149,21 @@ impl<'a> Meta<'a> {
             marker_schema: schemas(),
             extra: sections.filter(|section| !section.entries.is_empty()).collect(),
             initial_visible_threads: shown(timeline),
-            initial_selected_threads: if timeline.threads.is_empty() { Vec::new() } else { vec![0] },
+            initial_selected_threads: busiest(timeline).into_iter().take(1).collect(),
         }
     }
 }
 
+/// The threads, the busiest first.
+fn busiest(timeline: &Timeline) -> Vec<usize> {
+    let mut threads: Vec<usize> = (0..timeline.threads.len()).collect();
+    threads.sort_by_cached_key(|at| (std::cmp::Reverse(active_ns(timeline, &timeline.threads[*at])), *at));
+    threads
+}
+
 /// The busiest threads, and all devices.
 fn shown(timeline: &Timeline) -> Vec<usize> {
-    let mut threads: Vec<usize> = (0..timeline.threads.len()).collect();
-    threads.sort_by_key(|at| (std::cmp::Reverse(active_ns(timeline, &timeline.threads[*at])), *at));
+    let mut threads = busiest(timeline);
     threads.truncate(SHOWN);
     threads.sort_unstable();
     threads.extend(timeline.threads.len()..timeline.threads.len() + timeline.devices.len());

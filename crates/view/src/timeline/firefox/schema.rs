@@ -72,10 +72,10 @@ const IN_LISTS: &[&str] = &["marker-chart", "marker-table"];
 /// The kinds of markers. A kind is the `type` of [`Data`](super::columns::Data), a field one of its keys.
 pub(super) fn schemas() -> Vec<MarkerSchema> {
     let schema =
-        |name, display, labels: Option<&'static str>, fields: &[(_, _, _)], description| MarkerSchema {
+        |name, display, labels: [Option<&'static str>; 2], fields: &[(_, _, _)], description| MarkerSchema {
             name,
-            chart_label: labels,
-            table_label: labels,
+            chart_label: labels[0],
+            table_label: labels[1],
             display,
             fields: fields.iter().map(|&(key, label, format)| Field { key, label, format }).collect(),
             description,
@@ -84,7 +84,7 @@ pub(super) fn schemas() -> Vec<MarkerSchema> {
         schema(
             "wait",
             EVERYWHERE,
-            None,
+            [None, Some("{marker.data.operation}")],
             &[
                 ("operation", "Operation", "unique-string"),
                 ("atDevice", "A request at the device", "duration"),
@@ -96,21 +96,21 @@ pub(super) fn schemas() -> Vec<MarkerSchema> {
         schema(
             "not-recorded",
             IN_LISTS,
-            None,
+            [None; 2],
             &[],
             "What the thread did was not recorded: switches are recorded in windows where they are many.",
         ),
         schema(
             "call",
             IN_LISTS,
-            Some("{marker.name} {marker.data.path}"),
+            [Some("{marker.name} {marker.data.path}"), Some("{marker.data.path}")],
             &[("path", "File", "file-path"), ("value", "Returned", "integer")],
-            "One of the longest system calls of those that were recorded.",
+            "One of the longest system calls of those that were recorded; longer ones may lie where calls were not recorded.",
         ),
         schema(
             "request",
             EVERYWHERE,
-            None,
+            [None, Some("{marker.data.owner} {marker.data.bytes}")],
             &[
                 ("owner", "Submitted by", "unique-string"),
                 ("bytes", "Bytes", "bytes"),
@@ -123,7 +123,7 @@ pub(super) fn schemas() -> Vec<MarkerSchema> {
         schema(
             "finding",
             IN_LISTS,
-            Some("{marker.data.sentence}"),
+            [Some("{marker.data.sentence}"); 2],
             &[
                 ("sentence", "Cause", "string"),
                 ("advice", "Advice", "string"),
