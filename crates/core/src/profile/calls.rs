@@ -168,9 +168,12 @@ pub struct FileUse {
     /// Kernel name of the volume (device mapper, md) through which they come to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
-    /// Size at the end. Of a file that is gone then, and of all of `others` together: the size when it was met and the bytes that were written to
-    /// it.
+    /// Size at the end.
     pub size_bytes: Option<u64>,
+    /// It never held more bytes while it was watched, unless it was made longer without a write: the largest of its sizes when it was met, when it was looked
+    /// at and at the end, and what was written to it. Of `others` the sum. Absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_bytes: Option<u64>,
     /// Bytes of it at the end that are in holes, which hold no data and read as zeros (SEEK_DATA, SEEK_HOLE; space that was allocated and never
     /// written is among them). Asked only where more of it was read than its file system has allocated to it, where nothing changed it since the watch
     /// began, and where only its reader or root may write it; 0 otherwise, and where it, or others before it, have too many holes to be counted.

@@ -26,8 +26,8 @@ pub use pattern::{
 pub use served::{RpcUse, ServedMount, ServerProcess};
 pub use sight::{Limitation, Observer, Sight, Tier};
 pub use storage::{
-    BlockSample, DeviceTime, DeviceUse, IoCounters, MemoryUse, OtherOnCpu, OtherUser, OwnIo, Pressure,
-    RingRequests, RingUse,
+    BlockSample, DeviceTime, DeviceUse, IoCounters, MemoryUse, OtherOnCpu, OtherUser, OverLimit, OwnIo,
+    Pressure, RingRequests, RingUse,
 };
 
 use std::borrow::Cow;

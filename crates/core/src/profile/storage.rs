@@ -110,6 +110,45 @@ pub struct DeviceUse {
     pub scheduler: Option<String>,
     /// A configured limit that applies to the program on it, in words.
     pub throttle: Option<String>,
+    /// How long more was asked of it than its provider allows; absent where it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_limit: Option<OverLimit>,
+}
+
+/// Time in which more was asked of a volume than its provider allows, by the volume's own count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OverLimit {
+    /// More requests a second than the volume's limit.
+    pub volume_requests_ns: u64,
+    /// More bytes a second than the volume's limit.
+    pub volume_bytes_ns: u64,
+    /// More requests a second than the machine may send to all its volumes.
+    pub machine_requests_ns: u64,
+    /// More bytes a second than that.
+    pub machine_bytes_ns: u64,
+}
+
+impl OverLimit {
+    /// What was added since an earlier count; nothing of what ran backwards.
+    pub fn since(self, earlier: OverLimit) -> OverLimit {
+        OverLimit {
+            volume_requests_ns: self.volume_requests_ns.saturating_sub(earlier.volume_requests_ns),
+            volume_bytes_ns: self.volume_bytes_ns.saturating_sub(earlier.volume_bytes_ns),
+            machine_requests_ns: self.machine_requests_ns.saturating_sub(earlier.machine_requests_ns),
+            machine_bytes_ns: self.machine_bytes_ns.saturating_sub(earlier.machine_bytes_ns),
+        }
+    }
+
+    /// The limit that was exceeded longest, in words, and for how long.
+    pub fn longest(self) -> Option<(&'static str, u64)> {
+        let all = [
+            ("the volume's limit of requests a second", self.volume_requests_ns),
+            ("the volume's limit of bytes a second", self.volume_bytes_ns),
+            ("the machine's limit of requests a second to its volumes", self.machine_requests_ns),
+            ("the machine's limit of bytes a second to its volumes", self.machine_bytes_ns),
+        ];
+        all.into_iter().max_by_key(|(_, ns)| *ns).filter(|(_, ns)| *ns > 0)
+    }
 }
 
 /// Requests seen between the block layer and the devices. Means are over matched pairs of the program's

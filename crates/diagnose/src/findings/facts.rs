@@ -55,8 +55,11 @@ pub const DESCRIPTOR_CALLS: [&str; 6] = [SEEK_CALL, "fcntl", "flock", "fadvise64
 /// From this part of those calls on, their time is that of seeks.
 const NEARLY_ALL: f64 = 0.95;
 
-/// More than this multiple of what is in the files must come from devices: where no requests are seen, inodes and directories are counted too.
+/// More than this multiple of what is in the files must come from devices: tables of files are read in larger pieces than pages.
 const AGAIN: f64 = 1.2;
+
+/// Requests of the program that were seen must have read this part of what the kernel counts for it: a worker of the kernel may send them.
+const NEARLY_ALL_SEEN: f64 = 0.95;
 
 /// A mean number of requests in flight that counts as one at a time.
 pub(super) const ABOUT_ONE: f64 = 1.6;
@@ -158,11 +161,6 @@ pub(super) fn is_storage_kind(kind: &str) -> bool {
     matches!(kind, "regular" | "block-device" | "unknown")
 }
 
-/// The size of a single file; that of a file of a virtual file system is 0 and tells nothing.
-fn one_size(file: &FileUse) -> Option<u64> {
-    file.size_bytes.filter(|bytes| *bytes > 0 && file.kind != "unknown")
-}
-
 /// Whether every call of the family was counted with its file.
 pub fn counted_with_their_file(profile: &Profile, side: Side) -> bool {
     let Some(sample) = profile.calls.as_ref().filter(|calls| calls.complete) else { return false };
@@ -190,8 +188,21 @@ impl Facts<'_> {
 
     /// Wall time of waits for requests that others' requests delayed at the device, or were there with.
     pub(super) fn delay_at_device_ns(&self) -> f64 {
-        let share = |e: &Entry| (e.delay.behind_ns + e.delay.beside_ns) / e.time_ns.max(1.0);
+        let of_others = 1.0 - self.part_of_watch();
+        let share = |e: &Entry| of_others * (e.delay.behind_ns + e.delay.beside_ns) / e.time_ns.max(1.0);
         self.removable_by_others(share).booked_ns
+    }
+
+    /// The part of that delay that iowhy's own reads caused, 0 to 1: it goes with the watch, and is nobody's to repair.
+    pub(super) fn part_of_watch(&self) -> f64 {
+        let others = self.profile.block.iter().flat_map(|block| &block.others);
+        let (mut own, mut all) = (0.0, 0.0);
+        for other in others {
+            let delay = other.behind_ns.unwrap_or(0) as f64 + other.beside_ns.unwrap_or(0) as f64;
+            all += delay;
+            own += if other.watch { delay } else { 0.0 };
+        }
+        if all > 0.0 { own / all } else { 0.0 }
     }
 
     /// A part of the wall time as a share of what is left of it without queueing for a CPU: what a program does is the
@@ -384,7 +395,7 @@ impl Facts<'_> {
         for file in self.storage_files() {
             let calls = access(file, side).calls as f64;
             all += calls;
-            if let Some(size) = one_size(file).filter(|_| calls > 0.0) {
+            if let Some(size) = file.size_bytes.filter(|_| calls > 0.0) {
                 let of_file = (size as f64 / PAGE_BYTES).ceil().max(1.0);
                 beyond += (calls - of_file).max(0.0);
                 pages += of_file;
@@ -393,41 +404,37 @@ impl Facts<'_> {
         (all >= ENOUGH_LOOKS as f64).then(|| (beyond / all, pages))
     }
 
-    /// Bytes of files that came from devices: without those from swap, and without inodes and directories where requests were seen. `None`
-    /// where there are none or they were not counted.
+    /// Bytes that came from devices for files: without those from swap, and without inodes and directories. `None` where there are none, where they
+    /// were not counted, or where requests of the program were not seen: then nobody knows what they were for.
     pub(super) fn fetched_bytes(&self) -> Option<f64> {
-        let swapped = self.profile.pressure.memory.as_ref().and_then(|m| m.swapped_in_pages).unwrap_or(0);
-        let of_no_file = self.profile.block.as_ref().map_or(0, |block| block.own_metadata_bytes);
-        let of_no_file = swapped as f64 * PAGE_BYTES + of_no_file as f64;
-        let fetched = self.profile.io.device_read_bytes? as f64 - of_no_file;
-        (fetched > 0.0).then_some(fetched)
+        let (all, metadata) = self.device_bytes()?;
+        (all > metadata).then_some(all - metadata)
     }
 
-    /// Sum of the sizes, in whole pages, of files that were read or mapped, as code too: no more distinct bytes of them are there.
-    /// Requests of rings are counted with no file: where there are any, all files that were open may have been read. `None` where
-    /// one of these sizes is not known.
+    /// Bytes that came from devices, without those from swap, and those of them that were of inodes and directories.
+    pub(super) fn device_bytes(&self) -> Option<(f64, f64)> {
+        let block = self.profile.block.as_ref()?;
+        let counted = self.profile.io.device_read_bytes? as f64;
+        let swapped = self.profile.pressure.memory.as_ref().and_then(|m| m.swapped_in_pages).unwrap_or(0);
+        let all = counted - swapped as f64 * PAGE_BYTES;
+        (all > 0.0 && block.own_read_bytes as f64 >= NEARLY_ALL_SEEN * counted)
+            .then_some((all, (block.own_metadata_bytes as f64).min(all)))
+    }
+
+    /// No more distinct bytes of files can have come from devices: sum of what each file held at most, in whole pages, code too. Files without a
+    /// read count as well, for a ring, a prefetch or a part of a page that is written reads too. `None` where calls were not counted, or
+    /// where it is not known of one of the files.
     pub(super) fn file_bytes_at_most(&self) -> Option<f64> {
-        let rings = self.profile.rings.is_some();
-        let read = |f: &&FileUse| rings || f.reads.calls > 0 || f.mapped;
-        let counted = self.calls_are_counted_by_file(Side::Read);
-        if !counted && !self.files_are_complete() {
+        if !self.calls_are_counted_by_file(Side::Read) {
             return None;
         }
-        let mut sum = 0.0;
-        for file in self.storage_files().filter(read) {
-            match file.size_bytes {
-                Some(bytes) => {
-                    // What stands for many has a last page for each of them.
-                    let more = if file.opens > 1 && file.kind == "unknown" { file.opens as f64 } else { 1.0 };
-                    sum += ((bytes as f64 / PAGE_BYTES).ceil() + more - 1.0) * PAGE_BYTES;
-                }
-                None if counted => return None,
-                None => {}
-            }
+        let mut sum = self.profile.code_bytes? as f64;
+        for file in self.storage_files() {
+            // What stands for many has a last page for each of them.
+            let pages = if file.kind == "unknown" { file.opens.max(1) } else { 1 } as f64;
+            sum += ((file.most_bytes? as f64 / PAGE_BYTES).ceil() + pages - 1.0) * PAGE_BYTES;
         }
-        // Where calls are counted so are mappings; else programs are a part of what was not seen.
-        let code = self.profile.code_bytes.or((!counted).then_some(0));
-        code.map(|bytes| sum + bytes as f64).filter(|sum| *sum > 0.0)
+        (sum > 0.0).then_some(sum)
     }
 
     /// Whether more came from devices than all these files hold.
@@ -443,7 +450,7 @@ impl Facts<'_> {
         for file in self.storage_files() {
             let read = file.reads.bytes as f64;
             all += read;
-            beyond += one_size(file).map_or(0.0, |size| (read - size as f64).max(0.0));
+            beyond += file.size_bytes.map_or(0.0, |size| (read - size as f64).max(0.0));
         }
         if all > 0.0 { beyond / all } else { 0.0 }
     }
@@ -464,7 +471,7 @@ impl Facts<'_> {
     /// program itself sends one request at a time, which fills no queue. 0 where requests were not seen.
     pub(super) fn others_part_of_queue(&self) -> f64 {
         let Some(block) = &self.profile.block else { return 0.0 };
-        let others: u64 = block.others.iter().map(|other| other.requests).sum();
+        let others: u64 = block.others.iter().filter(|other| !other.watch).map(|other| other.requests).sum();
         if others > 0 && block.in_flight.is_some_and(|own| own <= ABOUT_ONE) {
             return 1.0;
         }

@@ -4,3 +4,4 @@ pub mod counters;
 pub mod devices;
 pub mod sysfs;
 pub mod uses;
+pub mod volume_log;

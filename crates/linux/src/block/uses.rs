@@ -2,17 +2,21 @@
 //!
 //! Invariant: a device whose counters stand still (`iostats` off) is not said to have done nothing: it is left out.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use crate::block::counters::{self, DeviceCounters};
-use iowhy_core::profile::DeviceUse;
+use iowhy_core::profile::{DeviceUse, OverLimit};
 
 use crate::block::sysfs::{self, Sysfs};
+use crate::block::volume_log;
 use crate::choice;
 use crate::control_group::ControlGroups;
 use crate::reader::Reader;
 
+/// Volumes that are asked for their limits, each by a command to its controller.
+const MAX_VOLUMES: usize = 32;
 /// Where the counters stand.
 const COUNTERS: &str = "/proc/diskstats";
 
@@ -21,6 +25,8 @@ const COUNTERS: &str = "/proc/diskstats";
 pub struct Snapshot {
     /// `None`: they could not be read, so that a difference to them would be counters since the machine started.
     devices: Option<Vec<(String, DeviceCounters)>>,
+    /// How long volumes that tell it were over their limits.
+    over_limit: HashMap<String, OverLimit>,
 }
 
 impl Snapshot {
@@ -30,6 +36,15 @@ impl Snapshot {
     /// counted when it lands.
     pub fn take(reader: &mut Reader) -> Snapshot {
         Snapshot::of(reader.read(format_args!("{COUNTERS}")))
+    }
+
+    /// The same, with what volumes of cloud providers tell of their limits.
+    pub fn with_limits(reader: &mut Reader) -> Snapshot {
+        let mut snapshot = Snapshot::take(reader);
+        let names = snapshot.devices.iter().flatten().map(|(name, _)| name);
+        let known = names.filter_map(|name| Some((name.clone(), volume_log::read(name)?)));
+        snapshot.over_limit = known.take(MAX_VOLUMES).collect();
+        snapshot
     }
 
     /// The file that is read, to be held open.
@@ -43,7 +58,8 @@ impl Snapshot {
     }
 
     fn of(text: Option<&[u8]>) -> Snapshot {
-        Snapshot { devices: text.map(|text| parse(&String::from_utf8_lossy(text))) }
+        let devices = text.map(|text| parse(&String::from_utf8_lossy(text)));
+        Snapshot { devices, over_limit: HashMap::new() }
     }
 
     /// What each device did since an earlier snapshot; nothing where one of them could not be read.
@@ -53,6 +69,11 @@ impl Snapshot {
         now.map(|(name, now)| {
             (name.as_str(), now.since(earlier.counters(name).unwrap_or(&DeviceCounters::default())))
         })
+    }
+
+    /// `None` where it is not known at both ends.
+    fn over_limit(&self, earlier: &Snapshot, name: &str) -> Option<OverLimit> {
+        Some(self.over_limit.get(name)?.since(*earlier.over_limit.get(name)?))
     }
 
     fn counters(&self, name: &str) -> Option<&DeviceCounters> {
@@ -98,7 +119,10 @@ fn uses_in(
             found.push((
                 is_wanted,
                 passed.read_bytes.saturating_add(passed.write_bytes),
-                use_of(name, &passed, &queue, groups),
+                DeviceUse {
+                    over_limit: after.over_limit(before, name),
+                    ..use_of(name, &passed, &queue, groups)
+                },
             ));
         }
     }
@@ -126,6 +150,7 @@ fn use_of(name: &str, passed: &DeviceCounters, queue: &Queue, groups: &ControlGr
         throttle: number
             .map(|number| groups.throttles(&[number]).join("; "))
             .filter(|words| !words.is_empty()),
+        over_limit: None,
     }
 }
 
@@ -166,7 +191,7 @@ mod tests {
         253 0 dm-0 1 0 8 0 0 0 0 0 0 0 0\n 8 16 sdb 1 0 4 1 0 0 0 0 0 1 1\n";
 
     fn snapshot(text: &str) -> Snapshot {
-        Snapshot { devices: Some(parse(text)) }
+        Snapshot { devices: Some(parse(text)), ..Snapshot::default() }
     }
 
     fn made_up() -> tempfile::TempDir {
@@ -207,6 +232,23 @@ mod tests {
         );
         assert_eq!(vda.scheduler.as_deref(), Some("mq-deadline"));
         assert_eq!((uses[0].reads, uses[0].rotational, uses[2].read_bytes), (0, None, 2048));
+    }
+
+    #[test]
+    fn time_over_a_limit_is_what_was_added_between_both_ends() {
+        let over = |ns| {
+            let limits = OverLimit { volume_requests_ns: ns, volume_bytes_ns: 7, ..OverLimit::default() };
+            HashMap::from([("vda".to_owned(), limits)])
+        };
+        let (before, mut after) = (
+            Snapshot { over_limit: over(100), ..snapshot(BEFORE) },
+            Snapshot { over_limit: over(350), ..snapshot(AFTER) },
+        );
+        let added = after.over_limit(&before, "vda").unwrap();
+        assert_eq!((added.volume_requests_ns, added.volume_bytes_ns), (250, 0));
+        assert_eq!(added.longest(), Some(("the volume's limit of requests a second", 250)));
+        after.over_limit.clear();
+        assert_eq!(after.over_limit(&before, "vda"), None);
     }
 
     #[test]

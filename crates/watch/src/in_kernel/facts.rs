@@ -346,13 +346,13 @@ fn by_path(
     let mut files: Vec<FileUse> = files
         .into_iter()
         .map(|(of, sums)| {
-            let size_bytes = at_most.get(&of).copied().flatten();
-            FileUse { size_bytes, ..file(of.0, of.1, &sums) }
+            let most_bytes = at_most.get(&of).copied().flatten();
+            FileUse { most_bytes, ..file(of.0, of.1, &sums) }
         })
         .collect();
     if rest != [0; SUMS] {
-        let size_bytes = rest_bytes;
-        files.push(FileUse { size_bytes, ..file(OTHERS.to_owned(), "unknown", &rest) });
+        let most_bytes = rest_bytes;
+        files.push(FileUse { most_bytes, ..file(OTHERS.to_owned(), "unknown", &rest) });
     }
     files
 }

@@ -9,10 +9,10 @@ use crate::event::{BlockRequest, Event, Kind, Operation, Step};
 use crate::records::{Feed, Source, bytes, text};
 
 /// Words (of 8 bytes) of `struct request_event` of `bpf/observer.bpf.c`, and where each part begins.
+const EVENT: usize = 11;
 /// Why a request reads: `bpf/observer.bpf.c`.
 const AHEAD: u8 = 1;
 const METADATA: u8 = 2;
-const EVENT: usize = 11;
 /// Upper half of the identity of an event, and the lower half of a switch's.
 const IDENTITIES: u64 = 0xffff_ffff << 32;
 const SWITCHED: u64 = 7;

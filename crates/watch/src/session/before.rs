@@ -18,7 +18,7 @@ impl Before {
     pub(super) fn read(reader: &mut Reader, pid: Option<u32>) -> Before {
         Before {
             nfs: mountstats::read(),
-            devices: Snapshot::take(reader),
+            devices: Snapshot::with_limits(reader),
             pressure: pressure::Before::take(reader, pid),
         }
     }

@@ -78,7 +78,7 @@ impl EventLoop<'_> {
         }
         let machine = self.before.as_ref().map(|before| {
             let reader = &mut self.state.reader;
-            (Snapshot::take(reader), before.pressure.end(reader), mountstats::read())
+            (Snapshot::with_limits(reader), before.pressure.end(reader), mountstats::read())
         });
         let own_cpu_ns = self.own_cpu_now_ns().saturating_sub(self.own_cpu_before_ns);
         self.file_round(now);
@@ -321,7 +321,7 @@ impl EventLoop<'_> {
             calls: counted.calls,
             pattern: identified(counted.pattern, &files, end_ns.saturating_sub(parts.wall_ns)),
             files,
-            code_bytes,
+            code_bytes: code_bytes.filter(|_| self.command && recorded && counts.lost == 0),
             kinds: counted.kinds,
             connections,
             devices,

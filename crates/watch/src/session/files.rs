@@ -372,6 +372,8 @@ impl Storage<'_> {
         {
             file.hole_bytes = holes::bytes(path, now, &mut self.ranges_left).unwrap_or(0);
         }
+        let looked = then.as_ref().and_then(|then| then.size_bytes);
+        file.most_bytes = file.most_bytes.map(|most| most.max(size.unwrap_or(0)).max(looked.unwrap_or(0)));
         // A file that lost its name before anybody looked was on the file system of its directory.
         let beside = || {
             let folder = path.parent().filter(|_| file.kind == "regular" && path.is_absolute())?;
@@ -383,7 +385,7 @@ impl Storage<'_> {
             file.kind = facts.kind.to_owned();
         }
         file.device_number = Some(facts.identity.0);
-        file.size_bytes = size.or(facts.size_bytes).or(file.size_bytes);
+        file.size_bytes = size.or(facts.size_bytes);
         file.file_system = facts.file_system;
         // The name under which the device's own counters are told, where there is one such device.
         file.device = match facts.devices.leaves.as_slice() {

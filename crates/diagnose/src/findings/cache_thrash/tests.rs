@@ -13,7 +13,12 @@ fn passes(fetched: u64, wait: f64) -> Run {
         .busy(Operation::User, Layer::Program, 1.0 - wait)
         .io(((30 << 30) >> 17, 30 << 30), (0, 0))
         .device_read(fetched)
-        .file(6 << 30, |f| f.reads = access(1000, 1000 << 17, 1000))
+        .block(fetched >> 17, fetched, fetched >> 17, 0)
+        .calls(&[("read", 1000)])
+        .file(6 << 30, |f| {
+            f.reads = access(1000, 1000 << 17, 1000);
+            f.most_bytes = f.size_bytes;
+        })
         .device(0.95, 2.0, |d| (d.reads, d.read_bytes) = (fetched >> 17, fetched))
 }
 
@@ -45,13 +50,12 @@ fn evicted_pages_and_repeated_reads_tell_it_too() {
 
 /// Files of 3 GiB that are listed, and the rest of what comes from the device in others.
 fn many(others: Option<u64>) -> Run {
-    let read = |calls| [("openat", 300), ("read", calls)];
-    passes(4 << 30, 0.8).calls(&read(1000)).with(|p| {
-        p.files[0].size_bytes = Some(3 << 30);
+    passes(4 << 30, 0.8).with(|p| {
+        p.files[0].most_bytes = Some(3 << 30);
         p.files.push(FileUse {
             path: "others".into(),
             kind: "unknown".into(),
-            size_bytes: others,
+            most_bytes: others,
             ..FileUse::default()
         });
         p.files[1].reads = access(100, 1 << 30, 1000);
@@ -70,7 +74,7 @@ fn files_beyond_the_list_count_by_their_sizes_and_without_sizes_nothing_is_told(
 #[test]
 fn code_comes_from_the_device_as_well_and_inodes_are_of_no_file() {
     let with = |change: &dyn Fn(&mut iowhy_core::profile::Profile)| {
-        let run = many(Some(1 << 20)).block(1000, 4 << 30, 1000, 0).with(change);
+        let run = many(Some(1 << 20)).with(change);
         run.ids().contains(&FindingId::CacheThrash)
     };
     assert!(with(&|_| {}));

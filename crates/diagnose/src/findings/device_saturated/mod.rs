@@ -9,6 +9,8 @@ use iowhy_core::finding::{Finding, FindingId};
 
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
+use iowhy_core::profile::OverLimit;
+
 use crate::account::Entry;
 use crate::classify::Wait;
 use crate::paces::{self, Plateau};
@@ -53,7 +55,9 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let sum = facts.account.sum(waiting);
     let device = facts.device()?;
     let busy = facts.device_busy_share()?;
-    if facts.share_without_queueing(sum.wall_ns) < MUCH || busy < BUSY {
+    let over = device.over_limit.and_then(OverLimit::longest);
+    let over = over.filter(|(_, ns)| facts.wall_share(*ns as f64) >= MUCH);
+    if facts.share_without_queueing(sum.wall_ns) < MUCH || (busy < BUSY && over.is_none()) {
         return None;
     }
     let in_flight = facts.in_flight();
@@ -61,7 +65,8 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let requests = device.reads + device.writes;
     let bytes = (device.read_bytes + device.written_bytes) as f64;
     let mean = (requests > 0).then(|| bytes / requests as f64);
-    if !in_flight.is_some_and(|n| n >= enough) && !mean.is_some_and(|b| b >= LARGE_BYTES) {
+    let much_is_asked = in_flight.is_some_and(|n| n >= enough) || mean.is_some_and(|b| b >= LARGE_BYTES);
+    if !much_is_asked && over.is_none() {
         return None;
     }
     let mut evidence = vec![format!(
@@ -82,25 +87,40 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
             pace.steps
         )
     }));
+    evidence.extend(device.over_limit.and_then(OverLimit::longest).map(|(limit, ns)| {
+        format!(
+            "more was asked than {limit} allows {} of wall time, by the volume's own count",
+            say::percent(facts.wall_share(ns as f64))
+        )
+    }));
     evidence.extend(mean.map(|b| format!("mean request size: {}", say::bytes(b))));
     evidence.push(format!(
         "waiting for it takes {} of wall time; reordering the same requests or more queue depth would not help much",
         say::percent(facts.wall_share(sum.wall_ns))
     ));
+    let what = over.map_or_else(
+        || format!("The device is saturated: {} is busy {} of wall time", device.name, say::percent(busy)),
+        |(limit, ns)| {
+            format!(
+                "{} is at {limit} {} of wall time",
+                device.name,
+                say::percent(facts.wall_share(ns as f64))
+            )
+        },
+    );
     Draft {
         id: FindingId::DeviceSaturated,
         cost_ns: sum.wall_ns,
         removable: None,
         sentence: format!(
-            "The device is saturated: {} is busy {} of wall time, and the program waits for it {} of wall time",
-            device.name,
-            say::percent(busy),
+            "{what}, and the program waits for it {} of wall time",
             say::percent(facts.wall_share(sum.wall_ns))
         ),
         evidence,
         advice: format!(
-            "{}, spread the data over more devices, or use a faster one.",
-            if mean.is_some_and(|b| b < LARGE_BYTES) { FEWER_REQUESTS } else { FEWER_BYTES }
+            "{}, spread the data over more devices, or use a faster one{}.",
+            if mean.is_some_and(|b| b < LARGE_BYTES) { FEWER_REQUESTS } else { FEWER_BYTES },
+            if over.is_some() { " (the provider sells volumes and machines with higher limits)" } else { "" }
         ),
     }
     .finding(facts)

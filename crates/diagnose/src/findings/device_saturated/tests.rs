@@ -65,3 +65,21 @@ fn that_more_in_flight_only_wait_longer_is_said_where_it_was_seen() {
     let silent = |found: Finding| !found.evidence.iter().any(|e| e.contains("whether"));
     assert!(silent(small(varies, |in_flight| 20.0 * in_flight)) && silent(small(|_| 8.0, |_| 300.0)));
 }
+
+#[test]
+fn a_volume_that_counts_time_over_its_limit_is_at_it_however_little_is_in_flight() {
+    let mut run = pass(0.7, 0.5);
+    run.profile.devices[0].read_bytes = 40_000 * 4096;
+    let named = |run: &Run| run.findings().into_iter().find(|f| f.id == FindingId::DeviceSaturated);
+    assert_eq!(named(&run), None);
+    let over = OverLimit { volume_requests_ns: 6_000_000_000, volume_bytes_ns: 1, ..OverLimit::default() };
+    run.profile.devices[0].over_limit = Some(over);
+    let found = named(&run).unwrap();
+    assert!(
+        found.sentence.contains("at the volume's limit of requests a second 60 % of wall time"),
+        "{found:?}"
+    );
+    assert!(found.advice.contains("higher limits"));
+    run.profile.devices[0].over_limit = Some(OverLimit { volume_requests_ns: 1_000_000_000, ..over });
+    assert_eq!(named(&run), None, "a tenth of the time is not most of the waiting");
+}

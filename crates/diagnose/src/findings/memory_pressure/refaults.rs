@@ -61,9 +61,8 @@ impl Refaults {
 
 /// Distinct bytes of files that the program touched, at most; `None` where it is not known.
 fn distinct_bytes(facts: &Facts<'_>) -> Option<f64> {
-    if facts.calls_are_counted_by_file(Side::Read) {
+    facts.calls_are_counted_by_file(Side::Read).then(|| {
         let read: f64 = facts.profile.files.iter().map(|f| f.reads.distinct_bytes as f64).sum();
-        return Some(read + facts.mapped_bytes().unwrap_or(0.0));
-    }
-    facts.file_bytes_at_most()
+        read + facts.mapped_bytes().unwrap_or(0.0)
+    })
 }

@@ -1,6 +1,7 @@
 //! Tests of the rule `memory-pressure`.
 
 use iowhy_core::layer::Layer;
+use iowhy_core::profile::BlockSample;
 use iowhy_core::profile::State;
 
 use super::*;
@@ -162,7 +163,9 @@ fn evicted_pages_of_files_count_as_far_as_they_are_the_programs() {
 fn who_reads_the_same_file_again_and_again_thrashes_the_cache() {
     let run = rereads((300 << 20) / 4096, 0).with(|p| {
         p.calls.as_mut().unwrap().calls.retain(|c| c.name == "read");
-        p.files[0].size_bytes = Some(100 << 20);
+        p.files[0].most_bytes = Some(100 << 20);
+        let own_read_bytes = p.io.device_read_bytes.unwrap();
+        p.block = Some(BlockSample { own_read_bytes, ..BlockSample::default() });
     });
     assert_eq!(run.ids()[0], FindingId::CacheThrash);
     assert!(!run.ids().contains(&FindingId::MemoryPressure), "{:?}", run.ids());

@@ -92,7 +92,7 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
     let block = facts.profile.block.as_ref()?;
     let delay = facts.account.sum(|_| true).delay;
     let shared = part_of_shared_time(block);
-    let of_others = 1.0 - part_of_watch(block);
+    let of_others = 1.0 - facts.part_of_watch();
     // A limit holds back what others leave room for.
     let limited = facts.profile.devices.iter().any(|device| device.throttle.is_some());
     let room = if limited { 0.0 } else { facts.others_part_of_queue() };
@@ -107,9 +107,9 @@ fn device_part(facts: &Facts<'_>) -> Option<Part> {
     };
     let first = block.others.iter().find(|other| !other.watch).filter(|_| removable.booked_ns > 0.0)?;
     // By the waits that were theirs, or, where all were for a place in the queue, by their requests.
-    let measure: fn(&OtherUser) -> u64 =
-        if block.others.iter().any(|other| delay_of(other) > 0) { delay_of } else { |other| other.requests };
     let others = block.others.iter().filter(|other| !other.watch);
+    let measure: fn(&OtherUser) -> u64 =
+        if others.clone().any(|other| delay_of(other) > 0) { delay_of } else { |other| other.requests };
     let of_first = measure(first) as f64 / (others.map(measure).sum::<u64>() as f64).max(1.0);
     let mut evidence = vec![format!(
         "threads waited {} for a request that was queued while one of another process was at the same device, and {} \
@@ -155,15 +155,6 @@ fn part_of_shared_time(block: &BlockSample) -> Estimate {
         _ => (0.0, 0.0, 1.0, 0),
     };
     Estimate { value, low, high, unit: Unit::Ratio, n }
-}
-
-/// The part of the delay that iowhy's own reads caused, 0 to 1: it goes with the watch, and is nobody's to repair.
-fn part_of_watch(block: &BlockSample) -> f64 {
-    let sum = |own: bool| {
-        let of = block.others.iter().filter(|other| other.watch || !own);
-        of.map(|other| delay_of(other) as f64).sum::<f64>()
-    };
-    if sum(false) > 0.0 { sum(true) / sum(false) } else { 0.0 }
 }
 
 fn enough(time: Option<DeviceTime>) -> Option<DeviceTime> {

@@ -125,7 +125,7 @@ pub struct ColdRecord {
     pub device_bytes: u64,
     /// Of them inodes, directories and what else file systems keep beside files; 0 where requests were not seen.
     pub metadata_bytes: u64,
-    /// Memory of the machine or of the control group; `null` where it is not known.
+    /// Memory of the machine or of the control group, without what a process of the program took at most; `null` where it is not known.
     pub memory_bytes: Option<u64>,
     /// Wall time of a run that finds them in the page cache, in seconds: no less than this; `null` where several threads work, so that it is
     /// not known.

@@ -53,10 +53,10 @@ pub(super) fn parts(record: &WatchRecord, detail: Detail) -> Vec<Part> {
             "Profiling overhead exceeded 5 % of wall time; the times above include it.".to_owned(),
         ));
     }
-    if let Some(delay_s) = delay_by_watch_s(record).filter(|s| *s > DISTURBING * record.wall_s) {
+    if let Some(delay_s) = delay_by_watch_s(record).filter(|s| *s > DISTURBING * record.thread_s) {
         parts.push(Part::Text(format!(
-            "While iowhy read files of the program for the names of functions, the program's threads waited {} for requests at the same \
-             device; another run finds these files in the page cache.",
+            "iowhy read files of the program meanwhile, for the names of functions. That delayed its requests by at most {} (thread time); \
+             another run may find these files in the page cache.",
             seconds(delay_s)
         )));
     }

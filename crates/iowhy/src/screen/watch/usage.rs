@@ -1,6 +1,6 @@
 //! Bytes and calls of the program, activity of the devices, waits off the I/O path.
 
-use iowhy_core::profile::DeviceUse;
+use iowhy_core::profile::{DeviceUse, OverLimit};
 use iowhy_core::units;
 
 use iowhy_view::document::Part;
@@ -114,7 +114,8 @@ fn cold(run: &ColdRecord) -> String {
     }
     match run.memory_bytes.filter(|memory| *memory < run.device_bytes) {
         Some(memory) => {
-            format!("{came}; they do not fit into the memory of {}: so it is in each run", bytes(memory))
+            let room = bytes(memory);
+            format!("{came}, more than the page cache has room for ({room}): a second run waits as long")
         }
         None => {
             let takes = match run.warm_low_s {
@@ -223,6 +224,9 @@ fn device_facts(device: &DeviceUse, wall_s: f64) -> String {
     requests(device.writes, device.written_bytes, device.write_ns, "wrote");
     if device.flushes > 0 {
         facts.push(plural(device.flushes, "flush", "flushes"));
+    }
+    if let Some((limit, ns)) = device.over_limit.and_then(OverLimit::longest) {
+        facts.push(format!("over {limit} for {}", units::time(ns as f64)));
     }
     if let Some(throttle) = &device.throttle {
         facts.push(format!("limit {throttle}"));
