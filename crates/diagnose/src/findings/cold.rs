@@ -96,10 +96,14 @@ mod tests {
 
     /// Reads a file of 1 GiB once; `waits` of the ten seconds are waits for the device.
     fn run(waits: f64) -> Run {
+        with_idle(waits, 0.0)
+    }
+
+    fn with_idle(waits: f64, idle: f64) -> Run {
         Run::new(10.0)
             .wait(Operation::Read, Wait::DeviceRead, waits)
             .busy(Operation::Read, Layer::Cache, 0.1)
-            .busy(Operation::User, Layer::Program, 0.9 - waits)
+            .busy(Operation::User, Layer::Program, 0.9 - waits - idle)
             .io((8192, 1 << 30), (0, 0))
             .device_read(1 << 30)
             .block(8192, 1 << 30, 8192, 1 << 30)
@@ -132,7 +136,7 @@ mod tests {
         assert!(with(&|_| {}).is_some());
         assert_eq!(run(0.02).facts(cold), None);
         assert_eq!(with(&|p| p.end = End::Running), None);
-        assert_eq!(with(&|p| p.idle_wall_ns = 2e9), None);
+        assert_eq!(with_idle(0.6, 0.2).facts(cold), None);
         assert_eq!(with(&|p| p.files[0].reads.direct = looked(1, 1000)), None);
         assert_eq!(with(&|p| (p.files[0].writes.bytes, p.io.written_bytes) = (1 << 30, Some(1 << 30))), None);
         // It came again, or not all requests were seen, or a file's size is not known.

@@ -430,9 +430,12 @@ impl Facts<'_> {
         }
         let mut sum = self.profile.code_bytes? as f64;
         for file in self.storage_files() {
+            // No call was seen on those that were open, or mapped, from the start on.
+            let met_by_looks = file.reads.calls + file.writes.calls + file.opens == 0;
+            let most = if met_by_looks { file.size_bytes.or(Some(0)) } else { file.most_bytes };
             // What stands for many has a last page for each of them.
             let pages = if file.kind == "unknown" { file.opens.max(1) } else { 1 } as f64;
-            sum += ((file.most_bytes? as f64 / PAGE_BYTES).ceil() + pages - 1.0) * PAGE_BYTES;
+            sum += ((most? as f64 / PAGE_BYTES).ceil() + pages - 1.0) * PAGE_BYTES;
         }
         (sum > 0.0).then_some(sum)
     }

@@ -273,7 +273,7 @@ fn notes(profile: &Profile, events: &EventLog, calls: usize, homeless: usize) ->
     notes.push(match events.recorded_calls {
         0 => "No call was recorded with its time.".to_owned(),
         recorded => format!(
-            "Calls: the {} longest of {} that were recorded{}. Where calls were not recorded, there may be longer ones: waits tell.",
+            "Calls: the {} longest of {} that were recorded{}. Longer ones may be missing where calls were not recorded; waits are there all the same.",
             calls,
             units::count(recorded),
             if homeless > 0 {

@@ -69,6 +69,9 @@ fn files_beyond_the_list_count_by_their_sizes_and_without_sizes_nothing_is_told(
     assert!(!thrashes(&many(Some(1 << 30))), "each byte came once");
     assert!(thrashes(&many(Some(1 << 20))));
     assert!(!thrashes(&many(None)));
+    // A log that the program got from its caller, and never used.
+    let log = |f: &mut FileUse| f.inherited = true;
+    assert!(thrashes(&many(Some(1 << 20)).file(100, log)));
 }
 
 #[test]

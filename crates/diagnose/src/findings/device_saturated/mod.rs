@@ -77,16 +77,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         say::count(requests as f64)
     )];
     evidence.extend(in_flight.map(|n| format!("queue depth {n:.1} while it was busy")));
-    let plateau = facts.profile.course.as_ref().and_then(|course| paces::plateau(course, &device.name));
-    evidence.extend(plateau.map(|Plateau { pace, in_flight: [few, many] }| {
-        format!(
-            "it served {} requests/s (middle half {} to {}, n = {} steps) whether {few:.0} or {many:.0} were in flight: more of them only wait longer",
-            say::count(pace.per_second),
-            say::count(pace.middle_half[0]),
-            say::count(pace.middle_half[1]),
-            pace.steps
-        )
-    }));
+    evidence.extend(plateau_in_words(facts, &device.name));
     evidence.extend(device.over_limit.and_then(OverLimit::longest).map(|(limit, ns)| {
         format!(
             "more was asked than {limit} allows {} of wall time, by the volume's own count",
@@ -124,4 +115,16 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         ),
     }
     .finding(facts)
+}
+
+/// That more requests in flight only wait longer, where it was seen.
+fn plateau_in_words(facts: &Facts<'_>, device: &str) -> Option<String> {
+    let Plateau { pace, in_flight: [few, many] } = paces::plateau(facts.profile.course.as_ref()?, device)?;
+    Some(format!(
+        "it served {} requests/s (middle half {} to {}, n = {} steps) whether {few:.0} or {many:.0} were in flight: more of them only wait longer",
+        say::count(pace.per_second),
+        say::count(pace.middle_half[0]),
+        say::count(pace.middle_half[1]),
+        pace.steps
+    ))
 }
