@@ -1,4 +1,4 @@
-//! A cold run: bytes came from devices because they were not in the page cache yet, each of them once. What a run takes that finds
+//! A cold run: bytes came from devices because they were not in the page cache yet, hardly any of them twice. What a run takes that finds
 //! them there follows from the account: waits for these reads go; of the kernel's CPU time for finding files and data, beginning reads and
 //! filling pages and inodes, all or nothing goes. Of several threads one may wait for another that reads, so that nobody knows how short the
 //! run can become. Nothing is repeated, and no cause is named: a second run may well be what the
@@ -15,7 +15,7 @@ use iowhy_core::profile::End;
 pub struct Cold {
     /// Bytes that came from devices, without those from swap.
     pub device_bytes: u64,
-    /// Of them inodes, directories and what else file systems keep beside files; 0 where requests were not seen.
+    /// Of them inodes, directories and what else file systems keep beside files.
     pub metadata_bytes: u64,
     /// Memory of the machine or of the control group, without what a process of the program took at most: where it is smaller than these bytes,
     /// each run is cold.

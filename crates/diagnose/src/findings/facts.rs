@@ -430,9 +430,13 @@ impl Facts<'_> {
         }
         let mut sum = self.profile.code_bytes? as f64;
         for file in self.storage_files() {
-            // No call was seen on those that were open, or mapped, from the start on.
-            let met_by_looks = file.reads.calls + file.writes.calls + file.opens == 0;
-            let most = if met_by_looks { file.size_bytes.or(Some(0)) } else { file.most_bytes };
+            // No call was seen on those that were only open, or mapped, from the start on.
+            let used = [file.reads.calls, file.writes.calls, file.opens].iter().any(|calls| *calls > 0);
+            let most = match (used, file.mapped) {
+                (true, _) => file.most_bytes,
+                (false, true) => file.size_bytes,
+                (false, false) => file.size_bytes.or(Some(0)),
+            };
             // What stands for many has a last page for each of them.
             let pages = if file.kind == "unknown" { file.opens.max(1) } else { 1 } as f64;
             sum += ((most? as f64 / PAGE_BYTES).ceil() + pages - 1.0) * PAGE_BYTES;

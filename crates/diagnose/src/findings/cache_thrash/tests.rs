@@ -72,6 +72,8 @@ fn files_beyond_the_list_count_by_their_sizes_and_without_sizes_nothing_is_told(
     // A log that the program got from its caller, and never used.
     let log = |f: &mut FileUse| f.inherited = true;
     assert!(thrashes(&many(Some(1 << 20)).file(100, log)));
+    let gone = |f: &mut FileUse| (f.mapped, f.size_bytes) = (true, None);
+    assert!(!thrashes(&many(Some(1 << 20)).file(100, gone)), "nobody knows how large what was mapped is");
 }
 
 #[test]

@@ -123,7 +123,7 @@ pub struct WatchRecord {
 pub struct ColdRecord {
     /// Bytes that came from devices, without those from swap.
     pub device_bytes: u64,
-    /// Of them inodes, directories and what else file systems keep beside files; 0 where requests were not seen.
+    /// Of them inodes, directories and what else file systems keep beside files.
     pub metadata_bytes: u64,
     /// Memory of the machine or of the control group, without what a process of the program took at most; `null` where it is not known.
     pub memory_bytes: Option<u64>,

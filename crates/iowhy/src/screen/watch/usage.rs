@@ -115,7 +115,9 @@ fn cold(run: &ColdRecord) -> String {
     match run.memory_bytes.filter(|memory| *memory < run.device_bytes) {
         Some(memory) => {
             let room = bytes(memory);
-            format!("{came}, more than the page cache has room for ({room}): a second run waits as long")
+            format!(
+                "{came}, more than the page cache has room for ({room}): a second run cannot find all of it there"
+            )
         }
         None => {
             let takes = match run.warm_low_s {
