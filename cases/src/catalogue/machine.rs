@@ -1,9 +1,9 @@
-//! Causes outside the program: limits, other processes, and a saturated device.
+//! Causes outside the program: limits, other processes, an overlay, and a saturated device.
 
 use iowhy_core::finding::FindingId;
 
 use super::{DATA, DATA_COLD, SMALL};
-use crate::case::{Case, Condition, Need, Setup};
+use crate::case::{Before, Case, Condition, Need, Setup};
 
 const THROTTLED: Case = Case {
     cause: Some(FindingId::Throttled),
@@ -13,6 +13,12 @@ const THROTTLED: Case = Case {
     ..Case::EMPTY
 };
 const NOISY: Case = Case { cause: Some(FindingId::NoisyNeighbour), ..Case::EMPTY };
+const COPY_UP: Case = Case {
+    cause: Some(FindingId::CopyUp),
+    needs: &[Need::Root, Need::Command("unshare")],
+    before: &[Before::Folder("up"), Before::Folder("work"), Before::Folder("merged")],
+    ..Case::EMPTY
+};
 const SATURATED: Case =
     Case { cause: Some(FindingId::DeviceSaturated), needs: &[Need::Direct], ..Case::EMPTY };
 
@@ -39,6 +45,36 @@ pub(super) const CASES: &[Case] = &[
         repaired: &["dd", "if={dir}/data-256m", "of=/dev/null", "bs=1M", "count=96", "status=none"],
         before: &[DATA_COLD],
         ..THROTTLED
+    },
+    Case {
+        name: "copy-up-mode",
+        what: "changes the mode of 3,000 files below an overlay, which goes with its namespace; repaired: of files that no overlay holds",
+        slow: &[
+            "unshare",
+            "--mount",
+            "sh",
+            "-ec",
+            "mount -t overlay overlay -o lowerdir={dir}/tree-3000,upperdir={dir}/up,workdir={dir}/work {dir}/merged; \
+             chmod -R o-r {dir}/merged",
+        ],
+        repaired: &["chmod", "-R", "o-r", "{dir}/plain-3000"],
+        setup: &[Setup::Tree("tree-3000", 3000, 30_000), Setup::Tree("plain-3000", 3000, 30_000)],
+        ..COPY_UP
+    },
+    Case {
+        name: "copy-up-append",
+        what: "appends a line to each of 24 files of 8 MiB below an overlay; repaired: to files that no overlay holds",
+        slow: &[
+            "unshare",
+            "--mount",
+            "sh",
+            "-ec",
+            "mount -t overlay overlay -o lowerdir={dir}/logs,upperdir={dir}/up,workdir={dir}/work {dir}/merged; \
+             for file in {dir}/merged/*/*; do echo line >> $file; done",
+        ],
+        repaired: &["sh", "-ec", "for file in {dir}/plain-logs/*/*; do echo line >> $file; done"],
+        setup: &[Setup::Tree("logs", 24, 8 << 20), Setup::Tree("plain-logs", 24, 8 << 20)],
+        ..COPY_UP
     },
     Case {
         name: "noisy-cpu",

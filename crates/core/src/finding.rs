@@ -39,6 +39,8 @@ macro_rules! with_findings {
             RewrittenFiles, rewritten_files, "rewritten-files", true;
             /// Opening, examining and closing files costs more than their bytes.
             ManySmallFiles, many_small_files, "many-small-files", true;
+            /// Files are copied into the writable layer of an overlay before they change.
+            CopyUp, copy_up, "copy-up", true;
             /// Most look-ups are of names that do not exist.
             FailedLookups, failed_lookups, "failed-lookups", true;
             /// The same program is started again and again.

@@ -48,6 +48,7 @@ impl Work {
             F::ManySmallFiles | F::FailedLookups | F::RemoteMetadata => {
                 &[O::Open, O::Close, O::Stat, O::Names]
             }
+            F::CopyUp => &[O::CopyUp],
             F::ProcessStarts => &[O::Process, O::Map, O::Fault],
             F::ServerBound => &[O::Read, O::Write, O::Open, O::Close, O::Stat, O::Names, O::Fault, O::Sync],
             F::MemoryPressure => Operation::ALL,

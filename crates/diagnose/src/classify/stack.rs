@@ -266,8 +266,11 @@ impl Classifier {
     }
 
     /// The outermost system call or fault. Where tail calls left no frame of the call itself, the outermost function
-    /// that only one operation uses.
+    /// that only one operation uses. Some work has an operation of its own, whatever call it is done for.
     fn operation(&self, frames: &[Frame<'_>]) -> Operation {
+        if let Some(instead) = frames.iter().find_map(|f| self.table.instead.get(f.name)) {
+            return instead;
+        }
         let mut entered = false;
         let mut worked = false;
         for frame in frames.iter().rev() {

@@ -166,6 +166,8 @@ pub(crate) struct Table {
     pub(crate) roles: Patterns<Role>,
     pub(crate) places: Patterns<Place>,
     pub(crate) operations: Patterns<Operation>,
+    /// Functions whose operation stands for that of the call.
+    pub(crate) instead: Patterns<Operation>,
     pub(crate) calls: HashMap<String, Operation>,
     pub(crate) call_prefixes: Vec<String>,
     pub(crate) sleepers: Vec<Sleeper>,
@@ -266,6 +268,8 @@ struct LayerGroup {
 #[serde(deny_unknown_fields)]
 struct OperationGroup {
     id: String,
+    #[serde(default)]
+    instead: bool,
     names: String,
     since: Option<String>,
     until: Option<String>,
@@ -333,7 +337,8 @@ impl Table {
             table.list(&g.names, &g.since, &g.until, &g.part);
             let operation = table.operation(&g.id);
             for name in g.names.split_whitespace() {
-                let before = table.operations.insert(name, operation);
+                let of = if g.instead { &mut table.instead } else { &mut table.operations };
+                let before = of.insert(name, operation);
                 table.conflict("operation", name, before.is_some());
             }
         }

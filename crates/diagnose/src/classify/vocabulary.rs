@@ -24,6 +24,8 @@ pub enum Operation {
     Stat,
     /// getdents, rename, unlink, mkdir, link, truncate, fallocate and others that change names or sizes.
     Names,
+    /// Copying a file into the writable layer of an overlay, which a call that changes it waits for.
+    CopyUp,
     /// lseek, fcntl, flock, fadvise, readahead, ioctl on descriptors.
     Descriptor,
     /// mmap, munmap, mprotect, madvise, mlock, brk.
@@ -65,6 +67,7 @@ impl Operation {
         Operation::Close,
         Operation::Stat,
         Operation::Names,
+        Operation::CopyUp,
         Operation::Descriptor,
         Operation::Map,
         Operation::Fault,
@@ -92,6 +95,7 @@ impl Operation {
             Operation::Close => "close",
             Operation::Stat => "stat",
             Operation::Names => "names",
+            Operation::CopyUp => "copy-up",
             Operation::Descriptor => "descriptor",
             Operation::Map => "map",
             Operation::Fault => "fault",
@@ -120,6 +124,7 @@ impl Operation {
             Operation::Close => "closing files",
             Operation::Stat => "examining files",
             Operation::Names => "changing names and sizes",
+            Operation::CopyUp => "copying files up into an overlay",
             Operation::Descriptor => "descriptor calls",
             Operation::Map => "mapping memory",
             Operation::Fault => "page faults",
@@ -370,7 +375,7 @@ mod tests {
         for w in Wait::ALL {
             assert_eq!(Wait::from_id(w.id()), Some(*w));
         }
-        assert_eq!((Operation::ALL.len(), Wait::ALL.len()), (22, 24));
+        assert_eq!((Operation::ALL.len(), Wait::ALL.len()), (23, 24));
     }
 
     #[test]

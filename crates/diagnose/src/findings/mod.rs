@@ -6,6 +6,7 @@
 mod cache_thrash;
 mod cold;
 mod copy_bound;
+mod copy_up;
 mod cpu_bound;
 mod device_saturated;
 mod dirty_throttle;

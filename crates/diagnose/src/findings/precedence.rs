@@ -27,6 +27,11 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::SyncPerWrite, F::DirtyThrottle),
     (F::SyncPerWrite, F::DeviceSaturated),
     (F::SyncPerWrite, F::ManySmallFiles),
+    // What is copied up is read, written and synced by the overlay, name by name.
+    (F::CopyUp, F::ManySmallFiles),
+    (F::CopyUp, F::ReplacedFiles),
+    (F::CopyUp, F::DeviceSaturated),
+    (F::CopyUp, F::DirtyThrottle),
     // A small file is read by small requests, one at a time.
     (F::ManySmallFiles, F::SmallRequests),
     (F::ManySmallFiles, F::QueueDepthOne),

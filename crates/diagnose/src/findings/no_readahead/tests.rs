@@ -30,6 +30,19 @@ fn a_pass_without_a_window_is_named_and_with_one_not() {
     bound_leaves(&found, 0.2);
 }
 
+#[test]
+fn requests_of_a_worker_are_judged_by_the_device_and_not_by_what_the_program_sent_itself() {
+    // A loop device: of the program's own requests there is a page of its code.
+    let by_worker = |request, wait, ahead| {
+        pass(request, wait, ahead, 131_072)
+            .with(|p| p.block.as_mut().unwrap().own_read_bytes = 28_672)
+            .with(|p| p.block.as_mut().unwrap().own_reads = 1)
+    };
+    let named = |run: Run| run.ids().contains(&FindingId::NoReadahead);
+    assert!(named(by_worker(4096, 0.8, 0)));
+    assert!(!named(by_worker(1 << 20, 0.8, 400_000_000)));
+}
+
 /// Reads in the order in which a burst saw them: places and how many follow each by the same stride.
 fn in_this_order(run: Run, runs: &[(u64, i64, u32)]) -> Run {
     let steps = runs.iter().map(|&(place, stride, count)| Step {

@@ -140,6 +140,22 @@ fn a_cost_above_all_that_the_program_ran_is_not_believed() {
 }
 
 #[test]
+fn samples_in_the_observer_tell_of_more_than_the_self_test_knows() {
+    let text = |in_observer: u64| {
+        let mut b = synthetic::Builder::new(100.0);
+        let t = b.thread("t");
+        b.time(t, State::Running, &[], &["main"], (100.0 - in_observer as f64, 100 - in_observer));
+        let tracepoint = ["bpf_trace_run2", "__bpf_trace_sys_exit", "do_syscall_64"];
+        b.time(t, State::Running, &tracepoint, &["main"], (in_observer as f64, in_observer));
+        let (mut profile, explained) = b.done();
+        profile.observer.in_program_ns = 3e6;
+        plain(&of((profile, explained), "x"), 100)
+    };
+    assert!(text(40).contains("40.0 ms of it in the program"), "{}", text(40));
+    assert!(text(3).contains("3.00 ms of it in the program"), "{}", text(3));
+}
+
+#[test]
 fn processes_have_a_table_and_what_could_not_be_read_is_no_zero() {
     let (mut profile, explained) = synthetic::sync_loop();
     let single = plain(&of((profile.clone(), explained.clone()), "x"), 100);
