@@ -31,6 +31,24 @@ pub(super) const NAME_CHANGES: [&str; 12] = both(
     &RENAME_CALLS,
     &["unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "link", "linkat", "symlink", "symlinkat"],
 );
+/// Those that change what is known of a file beside its contents.
+pub(super) const ATTRIBUTE_CHANGES: [&str; 15] = [
+    "chmod",
+    "fchmod",
+    "fchmodat",
+    "fchmodat2",
+    "chown",
+    "fchown",
+    "lchown",
+    "fchownat",
+    "utime",
+    "utimes",
+    "futimesat",
+    "utimensat",
+    "setxattr",
+    "lsetxattr",
+    "fsetxattr",
+];
 /// Those about names other than opening.
 pub(super) const NAME_CALLS: [&str; 23] = both(&LOOK_CALLS, &NAME_CHANGES);
 /// Those that open or name.

@@ -4,7 +4,7 @@
 use iowhy_core::profile::{FileUse, Tier};
 
 use super::Facts;
-use super::facts::{NAME_CALLS, NAME_CHANGES};
+use super::facts::{EXAMINE_CALLS, NAME_CALLS, NAME_CHANGES, OPEN_CALLS};
 use crate::classify::{Operation, Wait};
 
 /// This number of files, as evenly met as if there were no more, are many: who reads one and its neighbour in a loop has two.
@@ -17,6 +17,9 @@ const LISTINGS: f64 = 4.0;
 const NAMES_OF_A_LISTING: f64 = 1024.0;
 /// Waits for directories and inodes from the device, each a file that was not met before, that are no accident.
 const FETCHED: u64 = 20;
+/// A share that counts as most.
+const MOSTLY: f64 = 0.5;
+const LOOKS_OF_AN_OPEN: f64 = 2.0;
 /// Names that were made or removed, each another file.
 const CHANGED: f64 = 60.0;
 
@@ -34,9 +37,18 @@ impl Facts<'_> {
     /// Whether names are those of many files, as far as anything tells that.
     pub(super) fn handles_many_files(&self) -> bool {
         self.many_were_met()
-            || self.many_were_listed()
             || self.many_were_changed()
-            || self.many_were_fetched()
+            || ((self.many_were_listed() || self.many_were_fetched()) && !self.one_is_opened_again())
+    }
+
+    /// Whether most opens are known to be of one file, and most look-ups belong to them (a library examines what it opens, before and after):
+    /// what was listed and fetched besides is what the program starts with.
+    fn one_is_opened_again(&self) -> bool {
+        let most = self.profile.files.iter().map(|file| file.opens).max().unwrap_or(0);
+        let counted = self.counted_calls(&OPEN_CALLS).zip(self.counted_calls(&EXAMINE_CALLS));
+        counted.is_some_and(|(opens, looks)| {
+            most >= OFTEN && most as f64 >= MOSTLY * opens && looks <= LOOKS_OF_AN_OPEN * opens
+        })
     }
 
     fn many_were_met(&self) -> bool {
@@ -70,6 +82,7 @@ impl Facts<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::findings::synthetic::Run;
 
     fn met(files: &[(&str, u64)]) -> Run {
@@ -101,6 +114,20 @@ mod tests {
         };
         let run = met(&[("/a", 1), ("/b", 1), ("/c", 1), ("/d", 1)]);
         assert!(!run.with(change).facts(|f| f.handles_many_files()));
+    }
+
+    #[test]
+    fn what_a_start_lists_and_fetches_does_not_make_one_file_many() {
+        // An interpreter that looks for its modules, and then opens one file for each step, or examines others.
+        let run = |opens: u64, looks: u64| {
+            met(&[("/status", 0)])
+                .sleeps(Operation::Open, Wait::DeviceRead, 0.01, 30)
+                .calls(&[("openat", opens), ("newfstatat", looks), ("getdents64", 20)])
+                .with(|p| (p.sight.tier, p.files[0].opens) = (Tier::Observer, 2340))
+                .facts(|f| f.handles_many_files())
+        };
+        assert!(!run(2400, 2600));
+        assert!(run(6000, 2600) && run(2400, 9000));
     }
 
     #[test]

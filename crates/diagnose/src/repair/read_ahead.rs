@@ -1,12 +1,20 @@
 //! Read-ahead where there is none: the hint against read-ahead is taken away; direct reads go through the page cache; what is gone through
-//! from the end is gone through from the front. The same bytes come, in the last case in another order.
+//! from the end is gone through from the front, or in large pieces where the order has to stay. The same bytes come.
 
-use iowhy_core::replay::{Advice, Op, Plan, Role, State};
+use iowhy_core::replay::{Action, Advice, Op, Plan, Role, State};
+use iowhy_core::units::Bytes;
 
 use super::order::{self, Order};
-use super::{Repaired, RunFacts, done, each, with_threads};
+use super::{Repaired, RunFacts, Sizes, coalesce, done, each, with_threads};
 
-pub(crate) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
+pub(crate) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
+    let most = run_facts.sizes.request_bytes;
+    if has_order(plan, Order::Backward) && most != Sizes::USUAL.request_bytes {
+        return done(
+            in_pieces(plan, most),
+            format!("in pieces of {}, from the end to the start", Bytes(most)),
+        );
+    }
     let mut repaired = plan.clone();
     let mut how = Vec::new();
     for file in &mut repaired.files {
@@ -22,11 +30,7 @@ pub(crate) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
         }
     }
     if has_order(plan, Order::Backward) {
-        repaired = with_threads(&repaired, |actions| {
-            let mut turned: Vec<_> = each(actions).collect();
-            turned.reverse();
-            turned
-        });
+        repaired = with_threads(&repaired, turned);
         // The passes go backwards as well, and their places are taken from the front.
         for file in &mut repaired.files {
             let back = file.size_bytes.saturating_sub(file.shift_bytes);
@@ -39,6 +43,18 @@ pub(crate) fn repaired(plan: &Plan, _: &RunFacts) -> Result<Repaired, String> {
     }
     how.dedup();
     done(repaired, how.join(", "))
+}
+
+/// The calls from the last to the first.
+fn turned(actions: &[Action]) -> Vec<Action> {
+    let mut turned: Vec<_> = each(actions).collect();
+    turned.reverse();
+    turned
+}
+
+/// Reads from the end to the front, each of so many bytes, and none while the program works on a piece.
+fn in_pieces(plan: &Plan, most: u64) -> Plan {
+    with_threads(plan, |actions| turned(&coalesce::merge(&turned(actions), most.max(1))))
 }
 
 /// Reads in order past the cache, and reads from the end to the front, want read-ahead as much as anything else.

@@ -170,10 +170,16 @@ fn changes(facts: &Facts<'_>, id: FindingId, plans: &Plans) -> Result<Vec<Change
         Ok(Change { repaired, size, unrolled })
     };
     let choices = findings::choices(id);
-    let mut changes: Vec<Change> =
-        choices.iter().filter_map(|(size, sizes)| of(*sizes, Some(*size)).ok()).collect();
-    if changes.is_empty() {
-        changes.push(of(Sizes::USUAL, None)?);
+    let mut changes: Vec<Change> = Vec::new();
+    for (size, sizes) in choices {
+        let change = of(*sizes, Some(*size)).ok();
+        // A size that makes no difference is no choice.
+        changes.extend(change.filter(|new| changes.iter().all(|old| old.repaired.plan != new.repaired.plan)));
+    }
+    match &mut changes[..] {
+        [] => changes.push(of(Sizes::USUAL, None)?),
+        [only] => only.size = None,
+        _ => {}
     }
     let others = findings::others(id, plan, &run_facts::of_run(facts.profile, plan, Sizes::USUAL));
     changes.extend(others.into_iter().map(|repaired| Change { repaired, size: None, unrolled: 1 }));

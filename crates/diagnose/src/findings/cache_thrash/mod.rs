@@ -31,14 +31,14 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let fetched = facts.fetched_bytes()?;
     let evicted = facts.recently_evicted_pages();
     let distinct = facts.file_bytes_at_most();
-    let (again, most) = match distinct {
+    let (again, most, least) = match distinct {
         // More than all the files hold: the rest certainly came again. What came again of files that were read in part
         // is beyond that, and not known.
-        Some(there) if facts.came_again() => (1.0 - there / fetched, 1.0),
+        Some(there) if facts.came_again() => (1.0 - there / fetched, 1.0, "at least "),
         // Repeated reads, and pages that were evicted not long ago.
         _ if evicted as f64 * PAGE_BYTES >= 0.1 * fetched => {
             let repeated = share_of(facts.tally(Side::Read).repeated)?;
-            (repeated.value, repeated.high)
+            (repeated.value, repeated.high, "")
         }
         _ => return None,
     };
@@ -54,7 +54,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
     let mut evidence = vec![match distinct {
         Some(there) => {
             format!(
-                "the device read {} from files with a total size of {}",
+                "the device read {} from files with a total size of {} at most",
                 say::bytes(fetched),
                 say::bytes(there)
             )
@@ -90,7 +90,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns * again,
         removable: Some(removable),
         sentence: format!(
-            "The device reads the same bytes repeatedly: {} of its reads are repeats",
+            "The device reads the same bytes repeatedly: {least}{} of its reads are repeats",
             say::percent(again)
         ),
         evidence,

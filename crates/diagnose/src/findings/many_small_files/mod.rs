@@ -8,7 +8,9 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId, Prediction};
 use iowhy_core::layer::Layer;
 
-use super::facts::{self, NAME_CALLS, OPEN_CALLS, OPEN_OR_NAME, PAGE_BYTES, Side};
+use super::facts::{
+    self, ATTRIBUTE_CHANGES, NAME_CALLS, NAME_CHANGES, OPEN_CALLS, OPEN_OR_NAME, PAGE_BYTES, Side,
+};
 use super::lookups::{self, Often};
 use super::needless::Needless;
 use super::removable::Removable;
@@ -68,7 +70,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         None => (
             format!(
                 "{} take {share} of wall time: the number of files is the cost, not their bytes",
-                subject(files.opens)
+                subject(facts, files.opens)
             ),
             advice(mostly_waits),
         ),
@@ -290,9 +292,17 @@ fn names(e: &Entry) -> bool {
     e.wall_ns > 0.0 && of_names.contains(&e.class.operation) && !facts::frees_blocks(e)
 }
 
-fn subject(opens: Option<f64>) -> String {
-    match opens {
-        Some(opens) if opens >= OPENS_OF_A_START => {
+fn subject(facts: &Facts<'_>, opens: Option<f64>) -> String {
+    let changes = facts.counted_calls(&NAME_CHANGES).zip(facts.counted_calls(&ATTRIBUTE_CHANGES));
+    match (opens, changes.map(|(names, attributes)| names + attributes)) {
+        (Some(opens), Some(changes)) if changes >= OPENS_OF_A_START && changes > opens => {
+            format!(
+                "{} changes of names and attributes, with {} opens and the look-ups,",
+                say::count(changes),
+                say::count(opens)
+            )
+        }
+        (Some(opens), _) if opens >= OPENS_OF_A_START => {
             format!("{} opens with their closes and look-ups", say::count(opens))
         }
         _ => "Opening, examining and closing files".to_owned(),

@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
     claim: "sequential reads without read-ahead",
     manual: include_str!("page.md"),
     judge,
-    repairs: Repairs::one(repair::repaired),
+    repairs: Repairs { choices: repair::CHOICES, ..Repairs::one(repair::repaired) },
 };
 
 /// What read-ahead asks of the device in one request when it works: 128 KiB, the kernel's default window.

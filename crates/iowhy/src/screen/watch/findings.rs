@@ -89,7 +89,7 @@ fn time_that_remains(finding: &Finding) -> Option<String> {
         .map(|choice| format!("{} {}", choice.size, span(&choice.remaining)))
         .collect();
     if !sizes.is_empty() {
-        let _ = write!(text, "; by size: {}", sizes.join(", "));
+        let _ = write!(text, "; by choice: {}", sizes.join(", "));
     }
     for note in &prediction.notes {
         let _ = write!(text, "; {note}");
