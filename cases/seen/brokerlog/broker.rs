@@ -1,7 +1,7 @@
-// A small durable message broker, driven by a recorded list of publishes.
-//
-// A publish is acknowledged only once it is on stable storage (acks=all); the
-// log is opened O_DSYNC, so whatever was written is durable when write returns.
+//! A small durable message broker, driven by a recorded list of publishes.
+//!
+//! A publish is acknowledged only once it is on stable storage (acks=all); the
+//! log is opened O_DSYNC, so whatever was written is durable when write returns.
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, File, OpenOptions};

@@ -1,6 +1,6 @@
-// Packs a rotated log into an archive: reads it once, packs each block of
-// 1 MiB by itself (a small LZ77), checks it by a CRC, and puts the finished
-// archive in its place under its final name.
+//! Packs a rotated log into an archive: reads it once, packs each block of
+//! 1 MiB by itself (a small LZ77), checks it by a CRC, and puts the finished
+//! archive in its place under its final name.
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

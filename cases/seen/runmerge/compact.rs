@@ -1,7 +1,7 @@
-// Compaction of a session store: merges sorted runs into one table of
-// compressed blocks. The newest value of a key wins; deleted keys go away.
-//
-// compact OUT RUN...      (the newest run first)
+//! Compaction of a session store: merges sorted runs into one table of
+//! compressed blocks. The newest value of a key wins; deleted keys go away.
+//!
+//! compact OUT RUN...      (the newest run first)
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::env;

@@ -1,5 +1,5 @@
-// Renders the level sheet of a score: for each event it fetches the clip from the
-// sample bank, applies gain and a cascade of low-passes, and measures peak, RMS and zero crossings.
+//! Renders the level sheet of a score: for each event it fetches the clip from the
+//! sample bank, applies gain and a cascade of low-passes, and measures peak, RMS and zero crossings.
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicUsize, Ordering};

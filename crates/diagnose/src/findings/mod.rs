@@ -30,6 +30,7 @@ pub mod names;
 mod needless;
 mod no_readahead;
 mod noisy_neighbour;
+mod own_requests;
 mod precedence;
 mod process_starts;
 mod queue_depth_one;

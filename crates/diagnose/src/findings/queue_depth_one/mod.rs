@@ -10,8 +10,8 @@ mod tests;
 use iowhy_core::finding::{Finding, FindingId};
 use iowhy_core::layer::Layer;
 
-use super::facts::ABOUT_ONE;
 use super::facts::{Side, share_of};
+use super::own_requests::ABOUT_ONE;
 use super::removable::Removable;
 use super::report::Draft;
 use super::{Facts, Repairs, Rule, say};
