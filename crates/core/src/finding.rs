@@ -185,10 +185,10 @@ pub struct RepeatedCalls {
     pub fidelity: Estimate,
 }
 
-/// One size of a change.
+/// One size of a change, or one way to make it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PredictedChoice {
-    /// The size, in a few words: `10 records`.
+    /// Which, in a few words: `10 records`, `from start to end`.
     pub size: String,
     /// As [`Prediction::remaining`].
     pub remaining: Estimate,

@@ -188,7 +188,8 @@ impl Classifier {
         if let Some(first) = frames.iter().position(|f| self.is_interrupt(f)) {
             return self.below_interrupt(&frames[..first], frames);
         }
-        if frames.iter().any(|f| self.role(f) == Some(Role::Observer)) {
+        let has = |role| frames.iter().any(|f| self.role(f) == Some(role));
+        if has(Role::Observer) && !has(Role::Filter) {
             return Class { operation: Operation::Observer, layer: Layer::Observer, wait: None };
         }
         let layer = self.layer(frames).unwrap_or(Layer::Unexplained);

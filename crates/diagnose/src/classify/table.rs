@@ -40,6 +40,8 @@ pub(crate) enum Role {
     Interrupt,
     /// Counting and recording at a tracepoint: what is further in is a tracer's or profiler's work.
     Observer,
+    /// Runs what the program, or who started it, has set up to judge its calls: what is further in is no tracer's work.
+    Filter,
     /// Where an interrupt allows others for the first time: what was held back meanwhile arrives here.
     Unmasked,
 }

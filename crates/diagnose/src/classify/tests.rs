@@ -94,3 +94,18 @@ fn a_wait_below_built_in_code_is_that_below_the_module() {
         assert_eq!(classifier.classify(&stack, State::Blocked).wait, Some(Wait::Server), "{function}");
     }
 }
+
+#[test]
+fn programs_of_filters_are_no_tracers() {
+    let of = |frames: &[&str]| Classifier::new().classify(frames, State::Running).operation;
+    let call = ["syscall_trace_enter", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"];
+    let through = |frames: &[&str]| of(&[frames, &call[..]].concat());
+    assert_eq!(
+        through(&["bpf_prog_0e295755cf636cee", "bpf_trace_run2", "__bpf_trace_sys_exit"]),
+        Operation::Observer
+    );
+    assert_ne!(
+        through(&["bpf_prog_0e295755cf636cee", "__seccomp_filter", "__secure_computing"]),
+        Operation::Observer
+    );
+}

@@ -45,6 +45,10 @@ pub fn cold(facts: &Facts<'_>) -> Option<Cold> {
     if device_bytes > metadata_bytes {
         facts.file_bytes_at_most()?;
     }
+    // What an overlay copied up is written as well, and not again by another run.
+    if facts.wall_share(account.operation(Operation::CopyUp).wall_ns) > NOT_ALONE {
+        return None;
+    }
     let written = facts.bytes(super::Side::Write).unwrap_or(0.0).min(written_to_files(facts));
     if written > NOT_ALONE * device_bytes || profile.idle_wall_ns > NOT_ALONE * account.wall_ns {
         return None;

@@ -32,6 +32,7 @@ const EXPLAINS: &[(FindingId, FindingId)] = &[
     (F::CopyUp, F::ReplacedFiles),
     (F::CopyUp, F::DeviceSaturated),
     (F::CopyUp, F::DirtyThrottle),
+    (F::CopyUp, F::InodeLock),
     // A small file is read by small requests, one at a time.
     (F::ManySmallFiles, F::SmallRequests),
     (F::ManySmallFiles, F::QueueDepthOne),

@@ -10,10 +10,13 @@ use super::{Repaired, RunFacts, Sizes, coalesce, done, each, with_threads};
 pub(crate) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, String> {
     let most = run_facts.sizes.request_bytes;
     if has_order(plan, Order::Backward) && most != Sizes::USUAL.request_bytes {
-        return done(
-            in_pieces(plan, most),
-            format!("in pieces of {}, from the end to the start", Bytes(most)),
-        );
+        let pieces = in_pieces(plan, most);
+        if plan.bytes(|op| matches!(op, Op::Read { .. })) < most
+            || pieces.calls() as f64 > 0.9 * plan.calls() as f64
+        {
+            return Err("the recorded reads make no pieces of that size".to_owned());
+        }
+        return done(pieces, format!("in pieces of {}, from the end to the start", Bytes(most)));
     }
     let mut repaired = plan.clone();
     let mut how = Vec::new();

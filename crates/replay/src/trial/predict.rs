@@ -172,9 +172,13 @@ fn changes(facts: &Facts<'_>, id: FindingId, plans: &Plans) -> Result<Vec<Change
     let choices = findings::choices(id);
     let mut changes: Vec<Change> = Vec::new();
     for (size, sizes) in choices {
-        let change = of(*sizes, Some(*size)).ok();
-        // A size that makes no difference is no choice.
-        changes.extend(change.filter(|new| changes.iter().all(|old| old.repaired.plan != new.repaired.plan)));
+        let Ok(change) = of(*sizes, Some(*size)) else { continue };
+        // A size that makes no difference is no choice, but the usual one is always there.
+        match changes.iter_mut().find(|old| old.repaired.plan == change.repaired.plan) {
+            Some(old) if *sizes == Sizes::USUAL => *old = change,
+            Some(_) => {}
+            None => changes.push(change),
+        }
     }
     match &mut changes[..] {
         [] => changes.push(of(Sizes::USUAL, None)?),

@@ -90,7 +90,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns: sum.wall_ns * again,
         removable: Some(removable),
         sentence: format!(
-            "The device reads the same bytes repeatedly: {least}{} of its reads are repeats",
+            "The device reads the same bytes repeatedly: {least}{} of the bytes that it reads are repeats",
             say::percent(again)
         ),
         evidence,

@@ -37,12 +37,12 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         cost_ns,
         removable: Some(facts.removable(copies)),
         sentence: format!(
-            "Copying files up into the writable layer of an overlay takes {share} of wall time: a change of a file copies all of it first"
+            "Copying files up into the writable layer of an overlay takes {share} of wall time: what changes is copied there first"
         ),
         evidence,
         advice: "Change files in the step that makes them (in a Dockerfile `COPY --chown --chmod`, or chmod and chown in the RUN that \
                  installs them), and keep files that are written on a volume or bind mount, which the overlay does not hold. Where only \
-                 owner, mode or times change, mount the overlay with metacopy=on (Linux 4.19; lower layers must be trusted); where its \
+                 owner, mode or times change, mount the overlay with metacopy=on (Linux 4.19; all layers must be trusted; `findmnt` tells whether it is on); where its \
                  contents may be lost in a crash, with `volatile` (Linux 5.10), which leaves the syncs out."
             .to_owned(),
     }
@@ -64,12 +64,12 @@ fn parts(facts: &Facts<'_>) -> String {
     format!("of the wall time: {}", parts.join(", "))
 }
 
-/// What the program's requests moved, beside what it wrote itself. `None`: requests or calls were not seen.
+/// What the program's requests moved, beside what it wrote itself, to whatever. `None`: it wrote more, or requests or calls were not seen.
 fn bytes(facts: &Facts<'_>) -> Option<String> {
-    let block = facts.profile.block.as_ref().filter(|block| block.own_requests > 0)?;
-    let written = facts.storage_bytes(Side::Write)?;
+    let block = facts.own_reads()?;
+    let written = facts.bytes(Side::Write).filter(|bytes| *bytes < block.own_written_bytes as f64)?;
     Some(format!(
-        "requests of the program read {} and wrote {}, whereas its calls wrote {} to files",
+        "requests of the program read {} and wrote {}; its own calls wrote only {}",
         say::bytes(block.own_read_bytes as f64),
         say::bytes(block.own_written_bytes as f64),
         say::bytes(written)

@@ -31,6 +31,22 @@ fn what_is_copied_for_a_change_of_mode_is_named() {
 
 #[test]
 fn names_and_replaced_files_are_not_told_beside_their_copies() {
-    let ids = chmod(0.8).wait(Operation::Names, Wait::DeviceWrite, 0.1).ids();
-    assert_eq!(ids, [FindingId::CopyUp], "a tenth of the time may have any cause");
+    // Beside another operation, the same names and waits have causes of their own.
+    let of = |operation, share| {
+        chmod(0.0)
+            .met(50)
+            .calls(&[("openat", 3000), ("unlink", 3000)])
+            .wait(operation, Wait::DeviceWrite, share)
+            .busy(operation, Layer::Filesystem, 0.3)
+            .wait(Operation::Names, Wait::DeviceWrite, 0.2)
+            .ids()
+    };
+    assert_eq!(of(Operation::CopyUp, 0.4), [FindingId::CopyUp]);
+    let without = of(Operation::Names, 0.4);
+    assert!(
+        without.contains(&FindingId::ManySmallFiles) || without.contains(&FindingId::ReplacedFiles),
+        "{without:?}"
+    );
+    let locked = chmod(0.5).wait(Operation::CopyUp, Wait::InodeLock, 0.3).ids();
+    assert_eq!(locked, [FindingId::CopyUp], "the lock of the working folder is the overlay's");
 }

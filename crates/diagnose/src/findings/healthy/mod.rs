@@ -180,7 +180,7 @@ fn dominant_wait(facts: &Facts<'_>) -> Option<String> {
 }
 
 /// Operations on files and names.
-const ON_FILES: [Operation; 7] = [
+const ON_FILES: [Operation; 8] = [
     Operation::Read,
     Operation::Write,
     Operation::Sync,
@@ -188,6 +188,7 @@ const ON_FILES: [Operation; 7] = [
     Operation::Close,
     Operation::Stat,
     Operation::Names,
+    Operation::CopyUp,
 ];
 
 /// What the kernel's CPU time in calls on files goes to, copying left out: the operation with most of it, and the part of the wall time

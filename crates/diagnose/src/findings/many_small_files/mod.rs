@@ -297,7 +297,7 @@ fn subject(facts: &Facts<'_>, opens: Option<f64>) -> String {
     match (opens, changes.map(|(names, attributes)| names + attributes)) {
         (Some(opens), Some(changes)) if changes >= OPENS_OF_A_START && changes > opens => {
             format!(
-                "{} changes of names and attributes, with {} opens and the look-ups,",
+                "{} changes of names and attributes, {} opens, and the closes and look-ups around them",
                 say::count(changes),
                 say::count(opens)
             )

@@ -7,5 +7,5 @@ pub(super) use crate::repair::read_ahead::repaired;
 pub(super) const CHOICES: &[(&str, Sizes)] = &[
     ("from start to end", Sizes::USUAL),
     ("in pieces of 1 MiB from the end", Sizes { request_bytes: 1 << 20, ..Sizes::USUAL }),
-    ("of 8 MiB", Sizes { request_bytes: 8 << 20, ..Sizes::USUAL }),
+    ("in pieces of 8 MiB from the end", Sizes { request_bytes: 8 << 20, ..Sizes::USUAL }),
 ];

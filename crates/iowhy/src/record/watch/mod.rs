@@ -180,8 +180,8 @@ pub struct ObserverRecord {
     pub cost_share: f64,
     /// Of it, CPU time of the watcher.
     pub own_cpu_s: f64,
-    /// Of it, CPU time taken out of the program: events times their self-tested cost, or what samples show of it where that is more for certain
-    /// (95 %).
+    /// Of it, CPU time taken out of the program: events times their self-tested cost, or what samples at tracepoints show, where their
+    /// 95 % interval lies above it.
     pub in_program_s: f64,
     /// Records that were read.
     pub events: u64,
