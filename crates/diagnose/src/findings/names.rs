@@ -17,7 +17,8 @@ const LISTINGS: f64 = 4.0;
 const NAMES_OF_A_LISTING: f64 = 1024.0;
 /// Waits for directories and inodes from the device, each a file that was not met before, that are no accident.
 const FETCHED: u64 = 20;
-/// A share that counts as nearly all.
+/// Opens of one file from this part of all on are nearly all; as many look-ups as this go with an open (a library looks before and after). Both
+/// chosen.
 const NEARLY_ALL: f64 = 0.9;
 const LOOKS_OF_AN_OPEN: f64 = 2.0;
 /// Names that were made or removed, each another file.

@@ -6,7 +6,7 @@ use iowhy_core::profile::{BlockSample, DeviceUse, FileUse, SampledShare};
 use super::Facts;
 use super::facts::{Side, share_of};
 
-/// From this part on, those that were seen stand for the others.
+/// From this part of the bytes on, requests that were seen stand for the others. Chosen.
 const MOSTLY_SEEN: f64 = 0.5;
 /// Requests of others, over those of a device, up to which its counters are told as the program's. Chosen.
 const FEW: f64 = 0.2;
@@ -28,7 +28,8 @@ impl Facts<'_> {
         self.own_reads().or_else(|| self.profile.block.as_ref().filter(writes))
     }
 
-    /// That device, where its counters are those of the program: not where others made so many requests, to it or another one.
+    /// The device that holds the program's files, unless others made many requests meanwhile, to whichever device: its counters are those of
+    /// everybody.
     fn device_of_the_program(&self) -> Option<&DeviceUse> {
         let others = self.profile.block.iter().flat_map(|block| &block.others).filter(|other| !other.watch);
         let others: u64 = others.map(|other| other.requests).fold(0, u64::saturating_add);

@@ -11,12 +11,10 @@ pub(crate) fn repaired(plan: &Plan, run_facts: &RunFacts) -> Result<Repaired, St
     let most = run_facts.sizes.request_bytes;
     if has_order(plan, Order::Backward) && most != Sizes::USUAL.request_bytes {
         let pieces = in_pieces(plan, most);
-        if plan.bytes(|op| matches!(op, Op::Read { .. })) < most
-            || pieces.calls() as f64 > 0.9 * plan.calls() as f64
-        {
-            return Err("the recorded reads make no pieces of that size".to_owned());
+        let read = plan.bytes(|op| matches!(op, Op::Read { .. }));
+        if read >= most && pieces.calls() as f64 <= 0.9 * plan.calls() as f64 {
+            return done(pieces, format!("in pieces of {}, from the end to the start", Bytes(most)));
         }
-        return done(pieces, format!("in pieces of {}, from the end to the start", Bytes(most)));
     }
     let mut repaired = plan.clone();
     let mut how = Vec::new();

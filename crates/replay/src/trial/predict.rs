@@ -172,12 +172,8 @@ fn changes(facts: &Facts<'_>, id: FindingId, plans: &Plans) -> Result<Vec<Change
     let choices = findings::choices(id);
     let mut changes: Vec<Change> = Vec::new();
     for (size, sizes) in choices {
-        let Ok(change) = of(*sizes, Some(*size)) else { continue };
-        // A size that makes no difference is no choice, but the usual one is always there.
-        match changes.iter_mut().find(|old| old.repaired.plan == change.repaired.plan) {
-            Some(old) if *sizes == Sizes::USUAL => *old = change,
-            Some(_) => {}
-            None => changes.push(change),
+        if let Ok(change) = of(*sizes, Some(*size)) {
+            add_choice(&mut changes, change, *sizes == Sizes::USUAL);
         }
     }
     match &mut changes[..] {
@@ -189,6 +185,15 @@ fn changes(facts: &Facts<'_>, id: FindingId, plans: &Plans) -> Result<Vec<Change
     changes.extend(others.into_iter().map(|repaired| Change { repaired, size: None, unrolled: 1 }));
     changes.truncate(MAX_CHANGES);
     Ok(changes)
+}
+
+/// A size that makes no difference is no choice, but the usual one is always there.
+fn add_choice(changes: &mut Vec<Change>, change: Change, usual: bool) {
+    match changes.iter_mut().find(|old| old.repaired.plan == change.repaired.plan) {
+        Some(old) if usual => *old = change,
+        Some(_) => {}
+        None => changes.push(change),
+    }
 }
 
 /// Passes of a plan that a change of these sizes takes to show.
@@ -320,6 +325,22 @@ fn remaining(tried: &Tried, wall_ns: f64) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_choices_that_are_the_same_the_usual_one_stays() {
+        let change = |size, passes| {
+            let plan = Plan { passes, ..Plan::default() };
+            Change { repaired: Repaired::new(plan, ""), size: Some(size), unrolled: 1 }
+        };
+        let mut changes = Vec::new();
+        for (size, passes, usual) in
+            [("16 KiB", 1, false), ("64 KiB", 1, true), ("1 MiB", 1, false), ("8 MiB", 2, false)]
+        {
+            add_choice(&mut changes, change(size, passes), usual);
+        }
+        let sizes: Vec<_> = changes.iter().map(|change| change.size).collect();
+        assert_eq!(sizes, [Some("64 KiB"), Some("8 MiB")]);
+    }
 
     #[test]
     fn what_the_program_does_at_best_is_the_other_end_of_the_modelled_gain() {

@@ -42,7 +42,7 @@ fn judge(facts: &Facts<'_>) -> Option<Finding> {
         evidence,
         advice: "Change files in the step that makes them (in a Dockerfile `COPY --chown --chmod`, or chmod and chown in the RUN that \
                  installs them), and keep files that are written on a volume or bind mount, which the overlay does not hold. Where only \
-                 owner, mode or times change, mount the overlay with metacopy=on (Linux 4.19; all layers must be trusted; `findmnt` tells whether it is on); where its \
+                 owner, mode or times change, mount the overlay with metacopy=on (Linux 4.19; all layers must be trusted); where its \
                  contents may be lost in a crash, with `volatile` (Linux 5.10), which leaves the syncs out."
             .to_owned(),
     }
@@ -64,7 +64,7 @@ fn parts(facts: &Facts<'_>) -> String {
     format!("of the wall time: {}", parts.join(", "))
 }
 
-/// What the program's requests moved, beside what it wrote itself, to whatever. `None`: it wrote more, or requests or calls were not seen.
+/// What the program's requests moved, beside what its calls wrote to whatever. `None`: they wrote more, or it was not seen.
 fn bytes(facts: &Facts<'_>) -> Option<String> {
     let block = facts.own_reads()?;
     let written = facts.bytes(Side::Write).filter(|bytes| *bytes < block.own_written_bytes as f64)?;

@@ -29,6 +29,20 @@ fn a_hundred_thousand_small_files_are_named_and_ten_large_ones_not() {
     assert!(found.advice.contains("d_ino"));
 }
 
+#[test]
+fn changes_of_names_and_modes_are_told_where_they_are_more_than_opens() {
+    let sentence = |changed: u64| {
+        let run = tree(2000).calls(&[("fchmodat", changed), ("unlinkat", 100)]);
+        run.busy(Operation::Names, Layer::Filesystem, 0.6).facts(judge).unwrap().sentence
+    };
+    assert!(
+        sentence(3000).starts_with("3,100 changes of names and attributes, 2,000 opens, and"),
+        "{}",
+        sentence(3000)
+    );
+    assert!(sentence(1000).starts_with("2,000 opens with"), "{}", sentence(1000));
+}
+
 /// A folder whose files are all examined before each step.
 #[test]
 fn names_that_are_looked_at_far_more_often_than_opened_are_the_cost() {
