@@ -47,6 +47,25 @@ fn names_and_replaced_files_are_not_told_beside_their_copies() {
         without.contains(&FindingId::ManySmallFiles) || without.contains(&FindingId::ReplacedFiles),
         "{without:?}"
     );
-    let locked = chmod(0.5).wait(Operation::CopyUp, Wait::InodeLock, 0.3).ids();
-    assert_eq!(locked, [FindingId::CopyUp], "the lock of the working folder is the overlay's");
+}
+
+#[test]
+fn what_the_copies_wait_for_is_no_cause_beside_them() {
+    use FindingId as F;
+    let of = |operation, wait| {
+        let thread = |run: Run| run.wait(operation, wait, 0.6).busy(operation, Layer::Filesystem, 0.2);
+        let run = Run::new(10.0).with(|p| p.pressure.cpus = 8).io((0, 0), (1000, 1 << 30));
+        (1..4).fold(thread(run), |run, _| run.second_thread(thread)).device(0.99, 20.0, |d| {
+            (d.writes, d.written_bytes) = (1000, 1 << 29);
+        })
+    };
+    for (wait, cause) in [
+        (Wait::InodeLock, F::InodeLock),
+        (Wait::DirtyThrottle, F::DirtyThrottle),
+        (Wait::DeviceWrite, F::DeviceSaturated),
+    ] {
+        let without = of(Operation::Write, wait).ids();
+        assert!(without.contains(&cause), "{wait:?}: {without:?}");
+        assert_eq!(of(Operation::CopyUp, wait).ids(), [F::CopyUp], "{wait:?}");
+    }
 }
