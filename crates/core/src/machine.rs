@@ -15,6 +15,9 @@ pub struct MachineProfile {
     pub cpus: u64,
     /// Somebody ended it before its time.
     pub interrupted: bool,
+    /// It ended itself before its time, since it took too much of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_limit: Option<OverheadExceeded>,
     /// What PSI counted meanwhile; `null`: this kernel has none.
     pub counted: Option<Stalls>,
     /// The same, computed from the waits of each task by PSI's own rules.
@@ -193,13 +196,39 @@ impl Lost {
 }
 
 /// What watching cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "MachineCost")]
 pub struct Cost {
     /// CPU time of iowhy itself.
     pub own_cpu_ns: u64,
     /// Waits that were told.
     pub waits: u64,
-    /// Time of the observer's program at the beginning of a wait, all together, on the CPU that switches.
-    pub begin_ns: u64,
+    /// What the observer's programs took in the kernel, as a share of the time of all CPUs; absent: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observer: Option<TimedShare>,
+    /// Why the kernel does not tell that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observer_unknown: Option<String>,
+}
+
+/// A share, from samples at random times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimedShare {
+    /// The mean of the samples.
+    pub share: f64,
+    /// Its 95 % interval; `null`: fewer than 3 samples.
+    pub interval: Option<[f64; 2]>,
+    /// How many.
+    pub samples: u64,
+    /// How long each is, in nanoseconds.
+    pub sample_ns: u64,
+}
+
+/// A watch took more of the machine than was allowed, and ended itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OverheadExceeded {
+    /// Share of the time of all CPUs, of the last seconds: iowhy itself and its programs in the kernel.
+    pub share: f64,
+    /// What was allowed.
+    pub limit: f64,
 }

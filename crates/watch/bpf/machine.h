@@ -80,7 +80,6 @@ struct cpu_times {
 	u64 contended;
 	/* A request that was done here since the last switch: major and minor number. */
 	u64 done;
-	u64 spent_ns;
 	u64 switches;
 	/* When that request was done. */
 	u64 done_ns;
@@ -354,7 +353,6 @@ static inline_always int any_switch(u64 *context, const u32 timed)
 	wait.stack = get_stackid(context, &stacks, 0);
 	begin_wait(tid, &wait);
 	times->switches++;
-	times->spent_ns += ktime_get_ns() - now;
 	return 0;
 }
 

@@ -334,6 +334,8 @@ struct ring_count {
 	/* Of those on files: that completed, and their time. */
 	u64 done;
 	u64 time_ns;
+	/* Their results where they are no errors: bytes, of those that move bytes. */
+	u64 bytes;
 };
 
 struct ring_file {
@@ -896,11 +898,13 @@ static inline_always void moved(const struct call *call, struct thread *thread, 
 	run->access.sequential_known += run->has_end | run->appends;
 	run->access.sequential += run->appends || (run->has_end && run->end == offset);
 	run->access.unaligned += ((offset | asked) & (PAGE - 1)) != 0;
-	/* A seek to where the last transfer ended, or before the first one, changes nothing: libraries ask for the position so. */
-	run->access.after_seek += run->sought && run->has_end && run->end != offset;
+	/* A seek to where the last transfer ended, or before the first one, changes nothing: libraries ask for the position so. Nor does one before
+	 * a call that names its offset: databases ask for the size so. */
+	run->access.after_seek += by_position && run->sought && run->has_end && run->end != offset;
 	run->end = offset + bytes;
 	run->has_end = 1;
-	run->sought = 0;
+	if (by_position)
+		run->sought = 0;
 	struct group group = group_of(offset / PAGE);
 	if (group.number == (offset + bytes - 1) / PAGE >> (group.shift & 63)) {
 		u64 at = mark_of(&group);
@@ -1553,6 +1557,11 @@ int on_ring_done(u64 *context)
 	if (count) {
 		count->done++;
 		count->time_ns += ktime_get_ns() - known->submitted_ns;
+		if (EXISTS(struct io_kiocb, cqe)) {
+			s32 result = READ(request, cqe.res);
+			if (result > 0)
+				count->bytes += result;
+		}
 	}
 	if (known->registered) {
 		u64 file = (u64)READ(request, file);

@@ -27,7 +27,7 @@ fn each_sleep_of_a_direct_read_is_one_wait_on_its_device() {
     };
     // A file that was just built is written back first: each page would be one more wait.
     file.sync_all().unwrap();
-    let mut watch = match MachineWatch::begin(None) {
+    let mut watch = match MachineWatch::begin(1.0, None) {
         Ok(watch) => watch,
         Err(problem) => {
             println!("skipped: the whole machine cannot be observed here: {problem}");

@@ -228,6 +228,9 @@ pub struct RingRequests {
     pub done: u64,
     /// The time of those from submission to completion.
     pub time_ns: u64,
+    /// Bytes that those of them moved that read or write.
+    #[serde(default, skip_serializing_if = "super::calls::is_zero")]
+    pub bytes: u64,
 }
 
 /// Another program that used the devices.

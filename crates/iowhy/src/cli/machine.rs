@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use iowhy_core::units;
 
+use super::value::value;
 use crate::shell;
 
 /// How long the machine is watched without `--time`.
 const TIME: Duration = Duration::from_secs(10);
 
 /// Options of `iowhy --all`; `--time` is shared with `iowhy [PATH]`.
-#[derive(Debug, Default, PartialEq, Eq, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Options of `iowhy --all`")]
 #[command(group(ArgGroup::new("subject").args(["all", "cgroup", "container"]).multiple(true)))]
 pub struct MachineArgs {
@@ -31,6 +33,12 @@ pub struct MachineArgs {
     /// Draw a new account each second on the terminal, until `q` is pressed or `--time` is over; the last one is printed as text
     #[arg(long, requires = "subject")]
     pub live: bool,
+
+    /// End by itself where iowhy and its programs in the kernel take more than this share of all CPU time (the mean of the last three
+    /// seconds)
+    #[arg(long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true, requires = "subject",
+          value_parser = value(units::parse_percent))]
+    pub max_overhead: f64,
 }
 
 impl MachineArgs {

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use iowhy_core::environment::Environment;
-use iowhy_core::machine::{MachineProfile, Subject};
+use iowhy_core::machine::{MachineProfile, OverheadExceeded, Subject};
 use iowhy_core::profile::{Course, GroupLimit};
+use iowhy_core::units::per_cent;
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::machine::{Closure, MachineAccount, Verdict, closure};
 use iowhy_diagnose::phases::Whose;
@@ -133,6 +134,16 @@ impl WholeMachineRecord {
         self
     }
 
+    /// The same of a watch that ended itself; it is warned of.
+    #[must_use]
+    pub fn over_limit(mut self, over: Option<OverheadExceeded>) -> WholeMachineRecord {
+        if self.profile.over_limit.is_none() {
+            self.profile.over_limit = over;
+            self.warnings.extend(over.map(ended_itself));
+        }
+        self
+    }
+
     /// Whose reads and writes its phases are.
     pub fn whose(&self) -> Whose {
         whose(self.profile.course.as_ref())
@@ -159,5 +170,18 @@ fn warnings(profile: &MachineProfile) -> Vec<Warning> {
     said(lost.pooled, "events are of processes that share an entry of their name: there were too many");
     said(lost.owners, "requests were not told apart at their device: causes beyond the first 31 are one");
     said(lost.rows, "waits were put together without stack and device: there were too many kinds");
-    messages.into_iter().map(|message| Warning { code: "not-seen".to_owned(), message, next: None }).collect()
+    let not_seen = |message| Warning { code: "not-seen".to_owned(), message, next: None };
+    messages.into_iter().map(not_seen).chain(profile.over_limit.map(ended_itself)).collect()
+}
+
+fn ended_itself(over: OverheadExceeded) -> Warning {
+    Warning {
+        code: "over-limit".to_owned(),
+        message: format!(
+            "the watch ended itself: in its last three seconds it took {} of all CPU time, more than the {} % of `--max-overhead`; a greater one lets it go on",
+            per_cent(over.share * 100.0, 2),
+            over.limit * 100.0
+        ),
+        next: None,
+    }
 }

@@ -179,6 +179,14 @@ fn a_ring_waits_for_what_its_requests_wait_for() {
     }
     // A request on a file has a time; of one that waits for an event that says nothing.
     assert!(of("read")["mean_s"].as_f64().unwrap() > 0.0 && of("recv")["mean_s"].is_null());
+    assert_eq!((whole(&of("read")["bytes"]), &of("recv")["bytes"]), (REQUESTS * 4096, &Value::Null));
+    // The steps of time hold its calls and its requests: the phases are told by them.
+    let course =
+        |key: &str| -> u64 { record["profile"]["course"][key].as_array().unwrap().iter().map(whole).sum() };
+    // The kernel reads the beginning of the program before any call is counted.
+    let by_calls = whole(&record["profile"]["io"]["read_bytes"]);
+    let by_ring = REQUESTS * 4096;
+    assert!((by_ring..=by_ring + by_calls).contains(&course("read_bytes")), "{by_calls}");
     let operations = record["operations"].as_array().unwrap();
     let ring = operations.iter().find(|operation| operation["id"] == "ring").unwrap();
     let layers = ring["layers"].as_array().unwrap();

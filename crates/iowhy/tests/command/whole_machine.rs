@@ -65,13 +65,17 @@ impl Drop for Beside {
     }
 }
 
-/// The record; `None`: the machine cannot be watched here.
+/// The record of three seconds; `None`: the machine cannot be watched here.
 fn watched(arguments: &[&str]) -> Option<Value> {
+    watched_for("3s", arguments)
+}
+
+fn watched_for(time: &str, arguments: &[&str]) -> Option<Value> {
     if !is_root() {
         skipped("the whole machine is watched by root alone");
         return None;
     }
-    let ran = finish(binary().args(arguments).args(["--quiet", "--time", "3s", "--json", "-"]));
+    let ran = finish(binary().args(arguments).args(["--quiet", "--time", time, "--json", "-"]));
     if ran.code() == 2 && ran.stderr.contains("cannot observe the whole machine") {
         skipped(&format!("the whole machine cannot be watched here: {}", ran.stderr));
         return None;
@@ -113,6 +117,19 @@ fn total(of: &Value, column: &str) -> u64 {
 /// `loop3` of `/dev/loop3`.
 fn name_of(disk: &Loop) -> &str {
     Path::new(&disk.device).file_name().unwrap().to_str().unwrap()
+}
+
+#[test]
+fn a_watch_that_takes_more_than_it_may_ends_itself_with_what_it_knows() {
+    let Some(record) = watched_for("10min", &["--all", "--max-overhead", "0.0001%"]) else { return };
+    let profile = &record["profile"];
+    let (over, observer) = (&profile["over_limit"], &profile["cost"]["observer"]);
+    assert!(over["share"].as_f64().unwrap() > over["limit"].as_f64().unwrap(), "{over}");
+    assert!(profile["wall_ns"].as_u64().unwrap() < 600_000_000_000, "{profile}");
+    // It goes by three whole seconds, each with its sample.
+    assert_eq!(observer["samples"], 3, "{observer}");
+    assert!(observer["share"].as_f64().unwrap() > 0.0, "{observer}");
+    assert_eq!(list(&record, "warnings").iter().filter(|w| w["code"] == "over-limit").count(), 1);
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn processes(object: &mut Object) -> Result<HashMap<u32, OwnIo>, String> {
     Ok(processes)
 }
 
-/// Reads, bytes read, writes, bytes written, and syncs of all threads that were followed.
+/// Reads, bytes read, writes, bytes written, and syncs of all threads that were followed, requests of rings on files among them.
 pub(super) fn moved(object: &mut Object) -> Result<Own, String> {
     let counts: PerCpuArray<_, [u64; 3]> = map(object, "counts")?;
     let mut own = Own::default();
@@ -233,6 +233,7 @@ pub(super) fn moved(object: &mut Object) -> Result<Own, String> {
             }
         }
     }
+    super::rings::add_moved(object, &mut own)?;
     Ok(own)
 }
 

@@ -30,7 +30,7 @@ const NO_RECORDS: u32 = 64 << 10;
 const EVENT: usize = 14;
 const HEAD: usize = 5;
 const WAIT: usize = 5;
-const TIMES: usize = 17;
+const TIMES: usize = 16;
 const IDLE_SINCE: usize = 4;
 const IDENTITY: u64 = 0xffff_ffff << 32 | 8;
 
@@ -253,13 +253,18 @@ impl MachineObserver {
             .collect()
     }
 
-    /// Waits that were begun, and what the program took for them, in nanoseconds.
-    pub(crate) fn cost(&mut self) -> (u64, u64) {
-        let Ok(times) = map::<Array<_, [u64; TIMES]>>(&mut self.kernel.object, "cpu_times") else {
-            return (0, 0);
-        };
-        let of = |cpu| times.get(&cpu, 0).map_or((0, 0), |words| (words[15], words[14]));
-        (0..times.len()).map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    /// Waits that were begun.
+    pub(crate) fn begun(&mut self) -> u64 {
+        let Ok(times) = map::<Array<_, [u64; TIMES]>>(&mut self.kernel.object, "cpu_times") else { return 0 };
+        (0..times.len()).map(|cpu| times.get(&cpu, 0).map_or(0, |words| words[14])).sum()
+    }
+
+    /// Time that the observer's programs have run on all CPUs while the kernel kept [`Statistics`](super::Statistics), in nanoseconds.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(crate) fn run_ns(&self) -> Result<u64, String> {
+        self.kernel.object.run_ns().map_err(|e| chain(&e))
     }
 
     /// Kernel addresses of a stack, innermost first; empty: it is not there any more.
@@ -360,7 +365,7 @@ mod tests {
     #[test]
     fn an_idle_stretch_is_unused_from_the_end_of_its_last_wait_on() {
         let words = |io_waits, io_ended| {
-            [100, 10, 1, 7, 1000, io_waits, 0, io_waits, io_ended, 0, io_ended, 0, 0, 0, 0, 0, 0]
+            [100, 10, 1, 7, 1000, io_waits, 0, io_waits, io_ended, 0, io_ended, 0, 0, 0, 0, 0]
         };
         let sums = |words: [u64; TIMES]| {
             let times = up_to(&words, 1500);

@@ -43,6 +43,7 @@ pub(crate) use machine::{
     Report, SERVER, WOKEN_BEFORE, Waiting,
 };
 pub(crate) use namer::Namer;
+pub(crate) use object::Statistics;
 pub(crate) use records::{ALL, FULL};
 pub(crate) use rights::{Refused, may_load};
 

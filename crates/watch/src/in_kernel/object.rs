@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use aya::Endianness;
 use aya::maps::{Map, MapData};
 use aya_obj::btf::{Btf, BtfFeatures};
-use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_map_type, bpf_prog_type};
+use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_map_type, bpf_prog_info, bpf_prog_type, bpf_stats_type};
 use aya_obj::{EbpfSectionKind, Function, ProgramSection};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -188,12 +188,49 @@ impl Object {
         Ok(())
     }
 
+    /// Time that all loaded programs have run, in nanoseconds: the kernel adds it up while it keeps [`Statistics`].
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(super) fn run_ns(&self) -> Result<u64, Error> {
+        self.programs.values().filter_map(|program| program.loaded.as_ref()).map(run_ns).sum()
+    }
+
     /// Detaches a program; it stays loaded.
     pub(super) fn detach(&mut self, name: &str) {
         if let Some(program) = self.programs.get_mut(name) {
             program.attached = None;
         }
     }
+}
+
+/// The kernel adds up the time that each BPF program of the machine runs, until this is dropped: two readings of a clock for each run.
+pub(crate) struct Statistics {
+    _held: OwnedFd,
+}
+
+impl Statistics {
+    /// From now on.
+    ///
+    /// # Errors
+    /// Linux before 5.8, or the right is missing (CAP_SYS_ADMIN).
+    pub(crate) fn keep() -> Result<Statistics, String> {
+        let mut request = empty();
+        request.enable_stats.type_ = bpf_stats_type::BPF_STATS_RUN_TIME as u32;
+        let held = bpf(bpf_cmd::BPF_ENABLE_STATS, &mut request);
+        held.map(|held| Statistics { _held: held }).map_err(|e| e.to_string())
+    }
+}
+
+fn run_ns(program: &OwnedFd) -> Result<u64, Error> {
+    // SAFETY: numbers only, for which zero is a value: no array is asked for.
+    let mut told: bpf_prog_info = unsafe { std::mem::zeroed() };
+    let mut request = empty();
+    request.info.bpf_fd = program.as_raw_fd() as u32;
+    request.info.info_len = size_of::<bpf_prog_info>() as u32;
+    request.info.info = (&raw mut told) as u64;
+    done(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut request)?;
+    Ok(told.run_time_ns)
 }
 
 /// The limit of locked memory, which counts maps before Linux 5.11.

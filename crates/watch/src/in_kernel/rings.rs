@@ -3,11 +3,18 @@
 use aya::maps::{Array, PerCpuArray};
 use iowhy_core::profile::RingRequests;
 
+use crate::course::Own;
+
 use super::object::Object;
 use super::{InKernel, attach, chain, map};
 
 /// Ring operations that are told apart (RING_OPERATIONS of the object).
 const OPERATIONS: u32 = 64;
+
+/// Words of `struct ring_count`: requests, done, their time, their bytes.
+const COUNT: usize = 4;
+/// Where syncs stand in [`Own`].
+const SYNCS: usize = 4;
 
 /// What a request waits for: an event (a socket, a timer, another process), a file, or what its descriptor is.
 const EVENT: u32 = 0;
@@ -57,9 +64,32 @@ impl InKernel {
     }
 }
 
+/// Where an operation that moves bytes stands in [`Own`]: its calls, and behind them its bytes.
+fn moved(operation: &str) -> Option<usize> {
+    let is = |begin: &str| operation.starts_with(begin);
+    [(is("read"), 0), (is("write"), 2)].into_iter().find_map(|(is, place)| is.then_some(place))
+}
+
+/// Adds what requests on files have done so far.
+pub(super) fn add_moved(object: &mut Object, own: &mut Own) -> Result<(), String> {
+    let counts: PerCpuArray<_, [u64; COUNT]> = map(object, "ring_counts")?;
+    for (operation, (name, kind)) in (0..OPERATIONS).zip(NAMES) {
+        let place = moved(name).or_else(|| (name == "fsync").then_some(SYNCS));
+        let Some(place) = place.filter(|_| kind != EVENT) else { continue };
+        let by_cpu = counts.get(&operation, 0).map_err(|e| chain(&e))?;
+        for [_, done, _, bytes] in by_cpu.iter() {
+            own[place] = own[place].saturating_add(*done);
+            if place != SYNCS {
+                own[place + 1] = own[place + 1].saturating_add(*bytes);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Requests by operation, most first.
 pub(super) fn counts(object: &mut Object) -> Result<Vec<RingRequests>, String> {
-    let counts: PerCpuArray<_, [u64; 3]> = map(object, "ring_counts")?;
+    let counts: PerCpuArray<_, [u64; COUNT]> = map(object, "ring_counts")?;
     let mut requests = Vec::new();
     for operation in 0..OPERATIONS {
         let by_cpu = counts.get(&operation, 0).map_err(|e| chain(&e))?;
@@ -68,7 +98,8 @@ pub(super) fn counts(object: &mut Object) -> Result<Vec<RingRequests>, String> {
         if number > 0 {
             let name =
                 NAMES.get(operation as usize).map_or_else(|| operation.to_string(), |n| n.0.to_owned());
-            requests.push(RingRequests { operation: name, requests: number, done, time_ns });
+            let bytes = if moved(&name).is_some() { sum(3) } else { 0 };
+            requests.push(RingRequests { operation: name, requests: number, done, time_ns, bytes });
         }
     }
     requests.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.operation.cmp(&b.operation)));

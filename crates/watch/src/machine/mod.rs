@@ -5,6 +5,7 @@
 mod calls;
 mod devices;
 mod ledger;
+mod overhead;
 mod period;
 mod slow;
 mod subjects;
@@ -13,7 +14,7 @@ mod turn;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use iowhy_core::machine::{MachineProfile, Stalls};
+use iowhy_core::machine::{MachineProfile, OverheadExceeded, Stalls};
 use iowhy_core::problem::Problem;
 use iowhy_core::profile::Course;
 use iowhy_linux::clock::{monotonic_ns, process_cpu_ns};
@@ -25,20 +26,26 @@ use iowhy_linux::signals::Signals;
 
 use crate::course::CourseReader;
 use crate::in_kernel::{MachineObserver, may_load};
+use overhead::Overhead;
 use period::Collector;
 use turn::{Names, PERIOD_NS, TURN_NS, turn};
 
 pub use calls::{Condition, watch_calls};
 
-/// Watches the machine for so long, or until somebody interrupts. `group`: a control group whose counters go into the steps of time.
+/// Watches the machine for so long, until somebody interrupts, or until that takes more than a share of all CPU time. `group`: a control
+/// group whose counters go into the steps of time.
 ///
 /// # Errors
 /// Those of [`MachineWatch::begin`], or the observer cannot be read.
-pub fn watch_machine(limit: Duration, group: Option<&GroupWatch>) -> Result<MachineProfile, Problem> {
-    let mut watch = MachineWatch::begin(group)?;
+pub fn watch_machine(
+    limit: Duration,
+    max_overhead: f64,
+    group: Option<&GroupWatch>,
+) -> Result<MachineProfile, Problem> {
+    let mut watch = MachineWatch::begin(max_overhead, group)?;
     let end_ns = watch.begin_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
     let mut interrupted = false;
-    while !interrupted && monotonic_ns() < end_ns {
+    while !interrupted && watch.over_limit().is_none() && monotonic_ns() < end_ns {
         interrupted = watch.turn(None, end_ns)?;
     }
     let profile = watch.take_interval()?;
@@ -57,16 +64,18 @@ pub struct MachineWatch {
     psi: [Option<Totals>; 2],
     /// Our own CPU time when the interval began.
     own_cpu_ns: u64,
+    overhead: Overhead,
+    over_limit: Option<OverheadExceeded>,
     course: CourseReader,
     reader: Reader,
 }
 
 impl MachineWatch {
-    /// Begins it.
+    /// Begins it. `max_overhead`: the share of all CPU time that it may take.
     ///
     /// # Errors
     /// The observer may not be loaded, or the kernel refuses it; with the fix.
-    pub fn begin(group: Option<&GroupWatch>) -> Result<MachineWatch, Problem> {
+    pub fn begin(max_overhead: f64, group: Option<&GroupWatch>) -> Result<MachineWatch, Problem> {
         usable()?;
         let refused = |why: String| {
             Problem::refused(format!("cannot observe the whole machine: {why}"))
@@ -90,6 +99,8 @@ impl MachineWatch {
             period_ends_ns: begin_ns + PERIOD_NS,
             psi,
             own_cpu_ns,
+            overhead: Overhead::begin(max_overhead),
+            over_limit: None,
             course: CourseReader::begin(begin_ns, counters, &mut reader),
             reader,
         })
@@ -98,6 +109,11 @@ impl MachineWatch {
     /// Whether requests to stop are heard ([`MachineWatch::turn`] tells them); else they end this process as they would any other.
     pub fn hears_signals(&self) -> bool {
         self.signals.is_some()
+    }
+
+    /// It takes more than it may, and should be ended.
+    pub fn over_limit(&self) -> Option<OverheadExceeded> {
+        self.over_limit
     }
 
     /// Takes what happens until then (CLOCK_MONOTONIC) at most, and no longer than until `input` can be read. True: somebody asks us to
@@ -114,7 +130,9 @@ impl MachineWatch {
             self.course.step(now_ns, None, &mut self.reader);
             self.collector.mark(&mut self.observer).map_err(unreadable)?;
         }
-        let until_ns = until_ns.min(self.period_ends_ns).min(self.course.deadline_ns()).min(now_ns + TURN_NS);
+        self.over_limit = self.over_limit.or(self.overhead.step(now_ns, &self.observer));
+        let deadlines = [self.period_ends_ns, self.course.deadline_ns(), self.overhead.deadline_ns()];
+        let until_ns = deadlines.into_iter().fold(until_ns.min(now_ns + TURN_NS), u64::min);
         let interrupted = turn(&mut self.observer, self.signals.as_ref(), input, until_ns);
         self.collector.take(&mut self.observer);
         Ok(interrupted)
@@ -137,6 +155,10 @@ impl MachineWatch {
         profile.waits.iter_mut().for_each(|wait| wait.stack = wait.stack.and_then(&place));
         let own_cpu_ns = process_cpu_ns();
         profile.cost.own_cpu_ns = own_cpu_ns - std::mem::replace(&mut self.own_cpu_ns, own_cpu_ns);
+        let (observer, unknown) = self.overhead.take_interval();
+        profile.cost.observer = observer;
+        profile.cost.observer_unknown = unknown;
+        profile.over_limit = self.over_limit;
         Ok(profile)
     }
 

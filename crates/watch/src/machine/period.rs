@@ -78,7 +78,7 @@ pub(super) struct Collector {
     computed: Stalls,
     lost: Lost,
     /// What had been lost, and what watching had cost, when the interval began.
-    told: (Lost, Cost),
+    told: (Lost, u64),
     /// The slow calls of a program; rows of the machine's waits are not kept then.
     pub(super) slow: Option<Slow>,
 }
@@ -105,7 +105,7 @@ impl Collector {
             missing: HashMap::new(),
             computed: Stalls::default(),
             lost: Lost::default(),
-            told: (Lost::default(), Cost::default()),
+            told: (Lost::default(), 0),
             slow: None,
         }
     }
@@ -453,7 +453,7 @@ impl Collector {
         observer.give_back_stacks(&stacks);
         self.subjects.add_times();
         self.subjects.look_again();
-        let (kernel, (waits, begin_ns)) = (observer.lost(), observer.cost());
+        let (kernel, waits) = (observer.lost(), observer.begun());
         let lost = Lost {
             waits: kernel.waits + self.ledger.lost,
             events: kernel.events,
@@ -462,8 +462,7 @@ impl Collector {
             owners: self.ledger.pooled,
             ..self.lost
         };
-        let cost = Cost { waits, begin_ns, ..Cost::default() };
-        let (lost_before, cost_before) = std::mem::replace(&mut self.told, (lost, cost));
+        let (lost_before, waits_before) = std::mem::replace(&mut self.told, (lost, waits));
         let profile = MachineProfile {
             wall_ns: self.settled_ns.saturating_sub(self.begin_ns),
             cpus: iowhy_linux::cpus::online().len() as u64,
@@ -473,11 +472,7 @@ impl Collector {
             waits: self.take_rows(),
             devices: self.devices.take_interval(self.settled_ns),
             lost: lost.since(&lost_before),
-            cost: Cost {
-                waits: cost.waits.saturating_sub(cost_before.waits),
-                begin_ns: cost.begin_ns.saturating_sub(cost_before.begin_ns),
-                ..Cost::default()
-            },
+            cost: Cost { waits: waits.saturating_sub(waits_before), ..Cost::default() },
             ..MachineProfile::default()
         };
         self.begin_interval();

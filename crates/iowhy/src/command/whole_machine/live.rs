@@ -18,8 +18,12 @@ use crate::record::whole_machine::WholeMachineRecord;
 const INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Watches until somebody leaves, or for so long. Gives the account that was shown last.
-pub(super) fn watch(accounts: Accounts, limit: Option<Duration>) -> Result<WholeMachineRecord, Problem> {
-    let watch = MachineWatch::begin(accounts.group.as_ref())?;
+pub(super) fn watch(
+    accounts: Accounts,
+    limit: Option<Duration>,
+    max_overhead: f64,
+) -> Result<WholeMachineRecord, Problem> {
+    let watch = MachineWatch::begin(max_overhead, accounts.group.as_ref())?;
     if !watch.hears_signals() {
         return Err(Problem::failed("signals cannot be heard, so that the terminal would not be set back")
             .hint("`sudo iowhy --all --time 10s` needs no terminal"));
@@ -70,7 +74,7 @@ impl Live {
                 self.show(profile);
                 is_stale = true;
             }
-            if now_ns >= end_ns {
+            if now_ns >= end_ns || self.watch.over_limit().is_some() {
                 return Ok(());
             }
             if is_stale || screen.has_resized() {
@@ -132,6 +136,7 @@ impl Live {
             }
         };
         let watched_ns = Some(monotonic_ns().saturating_sub(self.begin_ns));
+        let record = record.over_limit(self.watch.over_limit());
         Ok(WholeMachineRecord { watched_ns, ..record }.with_course(self.watch.finish()))
     }
 }

@@ -44,12 +44,12 @@ pub fn run(args: &MachineArgs, path: &PathArgs, options: &OutputArgs) -> Result<
     let outputs = Outputs::open(options)?;
     let mut accounts = Accounts::new(group);
     let record = if args.live {
-        live::watch(accounts, path.time)?
+        live::watch(accounts, path.time, args.max_overhead)?
     } else {
         let limit = args.time(path.time);
         let profile = {
             let _countdown = Countdown::start(Some(limit), "watching the whole machine", outputs.quiet());
-            watch_machine(limit, accounts.group.as_ref())?
+            watch_machine(limit, args.max_overhead, accounts.group.as_ref())?
         };
         accounts.record(profile)
     };

@@ -38,6 +38,7 @@ fn rings(profile: &Profile) -> Vec<RingRecord> {
             operation: r.operation.clone(),
             requests: r.requests,
             mean_s: (r.done > 0).then(|| r.time_ns as f64 / r.done as f64 / 1e9),
+            bytes: (r.bytes > 0).then_some(r.bytes),
         })
         .collect()
 }

@@ -240,6 +240,9 @@ pub struct RingRecord {
     /// Mean time from submission to completion, of those that work on files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_s: Option<f64>,
+    /// Bytes that those moved; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }
 
 /// Calls and bytes of one kind of file.

@@ -1,7 +1,9 @@
 //! Scripted machines: one whose disk a backup and a database share, and one where nobody waits.
 
 use iowhy_core::environment::Environment;
-use iowhy_core::machine::{Caused, Device, DeviceUser, MachineProfile, Stalls, Subject, Wait};
+use iowhy_core::machine::{
+    Caused, Cost, Device, DeviceUser, MachineProfile, Stalls, Subject, TimedShare, Wait,
+};
 use iowhy_core::profile::{Course, CourseStep, DeviceStep};
 use iowhy_diagnose::classify::Classifier;
 use iowhy_diagnose::machine::{account, verdict};
@@ -67,6 +69,17 @@ pub(crate) fn profile(waits: Vec<Wait>) -> MachineProfile {
             ..Device::default()
         }],
         waits,
+        cost: Cost {
+            own_cpu_ns: 90_000_000,
+            waits: 5200,
+            observer: Some(TimedShare {
+                share: 0.0031,
+                interval: Some([0.0022, 0.0047]),
+                samples: 10,
+                sample_ns: 20_000_000,
+            }),
+            observer_unknown: None,
+        },
         ..MachineProfile::default()
     }
 }

@@ -62,6 +62,7 @@ fn about(record: &WholeMachineRecord) -> String {
     match (record.watched_ns, record.profile.interrupted) {
         (Some(watched_ns), _) => format!("{time}, the last shown of {}", seconds(watched_ns as f64)),
         (None, true) => format!("{time}, interrupted"),
+        (None, false) if record.profile.over_limit.is_some() => format!("{time}, ended by --max-overhead"),
         (None, false) => time,
     }
 }

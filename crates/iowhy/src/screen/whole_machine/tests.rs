@@ -1,6 +1,6 @@
 //! Screens of scripted machines at several widths; the expected ones stand beside those of the binary.
 
-use iowhy_core::machine::{DeviceUser, MachineProfile, Stalls, Wait};
+use iowhy_core::machine::{Cost, DeviceUser, MachineProfile, OverheadExceeded, Stalls, TimedShare, Wait};
 use iowhy_core::profile::{GroupLimit, Limited};
 use iowhy_view::terminal::table::visible_width;
 
@@ -185,4 +185,40 @@ fn the_account_of_a_process_holds_its_waits_causes_requests_and_limits() {
     assert!(!kernel.contains("attach"), "a thread of the kernel is nothing to attach to: {kernel}");
     let quiet = text(5, &[]);
     assert!(quiet.contains("cc1 (3005) did not wait for I/O or memory") && quiet.contains("7.00 s on CPUs"));
+}
+
+#[test]
+fn what_watching_cost_is_counted_or_sampled_or_not_known() {
+    let told = |observer: Option<TimedShare>, unknown: Option<&str>| {
+        let cost = Cost {
+            own_cpu_ns: 100_000_000,
+            waits: 7,
+            observer,
+            observer_unknown: unknown.map(str::to_owned),
+        };
+        words::cost(&record(MachineProfile { cost, ..profile(Vec::new()) }))
+    };
+    let sampled =
+        TimedShare { share: 0.012, interval: Some([0.0066, 0.0177]), samples: 6, sample_ns: 20_000_000 };
+    assert_eq!(
+        told(Some(sampled), None),
+        "7 waits told; of all CPU time 0.50 % in iowhy and 1.20 % in its programs in the kernel (95 % within 0.66 % and \
+         1.77 %, 6 samples of 20.0 ms)"
+    );
+    let one = TimedShare { interval: None, samples: 1, ..sampled };
+    assert!(told(Some(one), None).ends_with("1.20 % in its programs in the kernel (1 sample of 20.0 ms)"));
+    let short = "what its programs in the kernel took is not known (no sample was taken in so short a time)";
+    assert!(told(None, None).ends_with(short));
+    assert!(told(None, Some("Operation not permitted")).ends_with("is not known (Operation not permitted)"));
+}
+
+#[test]
+fn a_watch_that_ended_itself_says_so_first() {
+    let over = OverheadExceeded { share: 0.0712, limit: 0.05 };
+    let record = record(MachineProfile { over_limit: Some(over), ..profile(Vec::new()) });
+    assert!(about(&record).ends_with(", ended by --max-overhead"), "{}", about(&record));
+    let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
+    assert!(warning.message.contains("took 7.12 % of all CPU time, more than the 5 % of"), "{warning:?}");
+    // `--live` adds it to the account that it showed last, once.
+    assert_eq!(record.clone().over_limit(Some(over)), record);
 }

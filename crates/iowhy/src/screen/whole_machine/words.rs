@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use iowhy_core::layer::Layer;
-use iowhy_core::machine::Device;
+use iowhy_core::machine::{Cost, Device, TimedShare};
 use iowhy_core::profile::Limited;
-use iowhy_core::units::counted;
+use iowhy_core::units::{counted, per_cent, time};
 use iowhy_diagnose::machine::{Closure, Verdict};
 use iowhy_view::document::Part;
 
@@ -116,12 +116,9 @@ pub(crate) fn pressure(record: &WholeMachineRecord) -> String {
 pub(crate) fn cost(record: &WholeMachineRecord) -> String {
     let (cost, wall_ns) = (&record.profile.cost, (record.profile.wall_ns as f64).max(1.0));
     let all_ns = wall_ns * record.profile.cpus.max(1) as f64;
-    let told = format!(
-        "{} told, {} of all CPU time in the kernel to begin them (their ends are not timed) and {} in iowhy",
-        counted(cost.waits, "wait", "waits"),
-        percent_of(cost.begin_ns as f64 / all_ns),
-        percent_of(cost.own_cpu_ns as f64 / all_ns)
-    );
+    let own = hundredths(cost.own_cpu_ns as f64 / all_ns);
+    let told = format!("{} told; of all CPU time {own} in iowhy", counted(cost.waits, "wait", "waits"));
+    let told = format!("{told} and {}", in_kernel(cost));
     let culprits = &record.account.culprits;
     let is_kernel = |of: u32| record.profile.subjects.get(of as usize).is_some_and(|s| s.kernel);
     let infers =
@@ -129,6 +126,28 @@ pub(crate) fn cost(record: &WholeMachineRecord) -> String {
     let kernel = culprits.iter().any(|culprit| is_kernel(culprit.subject));
     let kernel = if kernel { "; a thread of the kernel works for others: for whom is not known" } else { "" };
     format!("{told}{infers}{kernel}")
+}
+
+/// Watching takes little: tenths would be nothing.
+fn hundredths(share: f64) -> String {
+    per_cent(share * 100.0, 2)
+}
+
+/// What the observer's programs took, or why that is not known.
+fn in_kernel(cost: &Cost) -> String {
+    let Some(TimedShare { share, interval, samples, sample_ns }) = cost.observer else {
+        let why = cost.observer_unknown.as_deref().unwrap_or("no sample was taken in so short a time");
+        return format!("what its programs in the kernel took is not known ({why})");
+    };
+    let range = interval
+        .map(|[low, high]| format!("95 % within {} and {}, ", hundredths(low), hundredths(high)))
+        .unwrap_or_default();
+    let samples = counted(samples, "sample", "samples");
+    format!(
+        "{} in its programs in the kernel ({range}{samples} of {})",
+        hundredths(share),
+        time(sample_ns as f64)
+    )
 }
 
 /// What limits a device, as far as its requests tell.
