@@ -1553,22 +1553,23 @@ int on_ring_done(u64 *context)
 		return 0;
 	struct io_kiocb *request = (void *)address;
 	u32 operation = READ(request, opcode) & (RING_OPERATIONS - 1);
+	u32 on_event = 0;
+	if (known->registered) {
+		u64 file = (u64)READ(request, file);
+		if (file && !is_file(file)) {
+			struct ring_file event = { .ring = (u64)READ(request, ctx), .index = known->descriptor };
+			on_event = 1;
+			map_update(&ring_events, &event, &on_event, BPF_ANY);
+		}
+	}
 	struct ring_count *count = map_lookup(&ring_counts, &operation);
-	if (count) {
+	if (count && !on_event) {
 		count->done++;
 		count->time_ns += ktime_get_ns() - known->submitted_ns;
 		if (EXISTS(struct io_kiocb, cqe)) {
 			s32 result = READ(request, cqe.res);
 			if (result > 0)
 				count->bytes += result;
-		}
-	}
-	if (known->registered) {
-		u64 file = (u64)READ(request, file);
-		if (file && !is_file(file)) {
-			struct ring_file event = { .ring = (u64)READ(request, ctx), .index = known->descriptor };
-			u32 yes = 1;
-			map_update(&ring_events, &event, &yes, BPF_ANY);
 		}
 	}
 	map_delete(&ring_requests, &address);

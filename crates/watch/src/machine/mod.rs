@@ -138,6 +138,11 @@ impl MachineWatch {
         Ok(interrupted)
     }
 
+    /// This process will stop for a while.
+    pub fn pause(&mut self) {
+        self.overhead.pause();
+    }
+
     /// What happened since the last time, or since the beginning. Intervals sum to the whole: a wait or request over the end of one has its
     /// part in each.
     ///

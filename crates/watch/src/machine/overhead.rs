@@ -89,7 +89,14 @@ impl Overhead {
         over
     }
 
-    /// What the samples of the interval say, and why there is none. The next interval begins, and with it a second.
+    /// Nobody will take what is told for a while: the kernel is not asked to time programs meanwhile.
+    pub(super) fn pause(&mut self) {
+        self.sampling = None;
+        self.last = None;
+        self.begin_second(monotonic_ns());
+    }
+
+    /// What the samples of the interval say, and why there is none. The next interval begins.
     pub(super) fn take_interval(&mut self) -> (Option<TimedShare>, Option<String>) {
         let samples = std::mem::take(&mut self.samples);
         (of_samples(&samples), self.unknown.clone())

@@ -95,6 +95,7 @@ impl Live {
                     Action::Nothing => {}
                     Action::Leave => return Ok(()),
                     Action::Suspend => {
+                        self.watch.pause();
                         screen.suspend()?;
                         // Nobody took what the observer told meanwhile: that is no account.
                         self.next_interval()?;
