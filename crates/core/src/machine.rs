@@ -17,7 +17,7 @@ pub struct MachineProfile {
     pub interrupted: bool,
     /// It ended itself before its time, since it took too much of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub over_limit: Option<OverheadExceeded>,
+    pub overhead_exceeded: Option<OverheadExceeded>,
     /// What PSI counted meanwhile; `null`: this kernel has none.
     pub counted: Option<Stalls>,
     /// The same, computed from the waits of each task by PSI's own rules.
@@ -216,19 +216,30 @@ pub struct Cost {
 pub struct TimedShare {
     /// The mean of the samples.
     pub share: f64,
-    /// Its 95 % interval; `null`: fewer than 3 samples.
+    /// Its 95 % interval; `null`: fewer than 5 samples.
     pub interval: Option<[f64; 2]>,
     /// How many.
     pub samples: u64,
-    /// How long each is, in nanoseconds.
+    /// How long one is, in nanoseconds, on average.
     pub sample_ns: u64,
 }
 
 /// A watch took more of the machine than was allowed, and ended itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverheadExceeded {
-    /// Share of the time of all CPUs, of the last seconds: iowhy itself and its programs in the kernel.
-    pub share: f64,
+    /// Share of the time of all CPUs, of the last three seconds, in iowhy itself: counted.
+    pub own_share: f64,
+    /// In its programs in the kernel: sampled. `null`: not known, and not in what was exceeded.
+    pub observer_share: Option<f64>,
+    /// In how many samples.
+    pub samples: u64,
     /// What was allowed.
     pub limit: f64,
+}
+
+impl OverheadExceeded {
+    /// What is known of both.
+    pub fn share(&self) -> f64 {
+        self.own_share + self.observer_share.unwrap_or(0.0)
+    }
 }

@@ -336,6 +336,7 @@ struct ring_count {
 	u64 time_ns;
 	/* Their results where they are no errors: bytes, of those that move bytes. */
 	u64 bytes;
+	u64 failed;
 };
 
 struct ring_file {
@@ -903,8 +904,7 @@ static inline_always void moved(const struct call *call, struct thread *thread, 
 	run->access.after_seek += by_position && run->sought && run->has_end && run->end != offset;
 	run->end = offset + bytes;
 	run->has_end = 1;
-	if (by_position)
-		run->sought = 0;
+	run->sought = 0;
 	struct group group = group_of(offset / PAGE);
 	if (group.number == (offset + bytes - 1) / PAGE >> (group.shift & 63)) {
 		u64 at = mark_of(&group);
@@ -1570,6 +1570,7 @@ int on_ring_done(u64 *context)
 			s32 result = READ(request, cqe.res);
 			if (result > 0)
 				count->bytes += result;
+			count->failed += result < 0;
 		}
 	}
 	map_delete(&ring_requests, &address);

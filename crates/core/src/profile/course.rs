@@ -15,15 +15,15 @@ const MAX_DEVICES: usize = 64;
 pub struct Course {
     /// End of each step, in nanoseconds from the beginning; ascending.
     pub ends_ns: Vec<u64>,
-    /// Calls of the program that read, from any kind of file, and returned.
+    /// Calls of the program that read, from any kind of file, and returned; and requests of rings (io_uring) that read files.
     pub reads: Vec<u64>,
     /// Bytes they returned.
     pub read_bytes: Vec<u64>,
-    /// Calls that wrote.
+    /// The same of writing.
     pub writes: Vec<u64>,
     /// Bytes they took.
     pub written_bytes: Vec<u64>,
-    /// Calls of the program that make data durable (fsync and its kin).
+    /// The same of making data durable (fsync and its kin).
     pub syncs: Vec<u64>,
     /// Time in which at least one task of the machine waited for I/O (PSI).
     pub io_some_ns: Vec<u64>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use iowhy_core::environment::Environment;
 use iowhy_core::machine::{MachineProfile, OverheadExceeded, Subject};
 use iowhy_core::profile::{Course, GroupLimit};
-use iowhy_core::units::per_cent;
+use iowhy_core::units::{counted, per_cent};
 use iowhy_core::warning::Warning;
 use iowhy_diagnose::machine::{Closure, MachineAccount, Verdict, closure};
 use iowhy_diagnose::phases::Whose;
@@ -136,9 +136,9 @@ impl WholeMachineRecord {
 
     /// The same of a watch that ended itself; it is warned of.
     #[must_use]
-    pub fn over_limit(mut self, over: Option<OverheadExceeded>) -> WholeMachineRecord {
-        if self.profile.over_limit.is_none() {
-            self.profile.over_limit = over;
+    pub fn overhead_exceeded(mut self, over: Option<OverheadExceeded>) -> WholeMachineRecord {
+        if self.profile.overhead_exceeded.is_none() {
+            self.profile.overhead_exceeded = over;
             self.warnings.extend(over.map(ended_itself));
         }
         self
@@ -171,16 +171,26 @@ fn warnings(profile: &MachineProfile) -> Vec<Warning> {
     said(lost.owners, "requests were not told apart at their device: causes beyond the first 31 are one");
     said(lost.rows, "waits were put together without stack and device: there were too many kinds");
     let not_seen = |message| Warning { code: "not-seen".to_owned(), message, next: None };
-    messages.into_iter().map(not_seen).chain(profile.over_limit.map(ended_itself)).collect()
+    messages.into_iter().map(not_seen).chain(profile.overhead_exceeded.map(ended_itself)).collect()
 }
 
-fn ended_itself(over: OverheadExceeded) -> Warning {
+fn ended_itself(exceeded: OverheadExceeded) -> Warning {
+    let hundredths = |share: f64| per_cent(share * 100.0, 2);
+    let programs = match exceeded.observer_share {
+        Some(share) => {
+            let samples = counted(exceeded.samples, "sample", "samples");
+            format!("{} in its programs in the kernel ({samples})", hundredths(share))
+        }
+        None => "an unknown part in its programs in the kernel".to_owned(),
+    };
+    // Per cent in steps that a person would write, without what binary fractions add.
+    let limit = (exceeded.limit * 1e8).round() / 1e6;
     Warning {
-        code: "over-limit".to_owned(),
+        code: "overhead-exceeded".to_owned(),
         message: format!(
-            "the watch ended itself: in its last three seconds it took {} of all CPU time, more than the {} % of `--max-overhead`; a greater one lets it go on",
-            per_cent(over.share * 100.0, 2),
-            over.limit * 100.0
+            "the watch ended itself: of all CPU time of its last three seconds {} were in iowhy and {programs}, more than \
+             the {limit} % of `--max-overhead`; a greater one lets it go on",
+            hundredths(exceeded.own_share)
         ),
         next: None,
     }

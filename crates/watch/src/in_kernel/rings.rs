@@ -11,8 +11,8 @@ use super::{InKernel, attach, chain, map};
 /// Ring operations that are told apart (RING_OPERATIONS of the object).
 const OPERATIONS: u32 = 64;
 
-/// Words of `struct ring_count`: requests, done, their time, their bytes.
-const COUNT: usize = 4;
+/// Words of `struct ring_count`: requests, done, their time, their bytes, and those of them that failed.
+const COUNT: usize = 5;
 /// Where syncs stand in [`Own`].
 const SYNCS: usize = 4;
 
@@ -77,8 +77,8 @@ pub(super) fn add_moved(object: &mut Object, own: &mut Own) -> Result<(), String
         let place = moved(name).or_else(|| (name == "fsync").then_some(SYNCS));
         let Some(place) = place.filter(|_| kind != EVENT) else { continue };
         let by_cpu = counts.get(&operation, 0).map_err(|e| chain(&e))?;
-        for [_, done, _, bytes] in by_cpu.iter() {
-            own[place] = own[place].saturating_add(*done);
+        for [_, done, _, bytes, failed] in by_cpu.iter() {
+            own[place] = own[place].saturating_add(done.saturating_sub(*failed));
             if place != SYNCS {
                 own[place + 1] = own[place + 1].saturating_add(*bytes);
             }

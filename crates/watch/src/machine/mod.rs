@@ -45,7 +45,7 @@ pub fn watch_machine(
     let mut watch = MachineWatch::begin(max_overhead, group)?;
     let end_ns = watch.begin_ns.saturating_add(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX));
     let mut interrupted = false;
-    while !interrupted && watch.over_limit().is_none() && monotonic_ns() < end_ns {
+    while !interrupted && watch.overhead_exceeded().is_none() && monotonic_ns() < end_ns {
         interrupted = watch.turn(None, end_ns)?;
     }
     let profile = watch.take_interval()?;
@@ -65,7 +65,7 @@ pub struct MachineWatch {
     /// Our own CPU time when the interval began.
     own_cpu_ns: u64,
     overhead: Overhead,
-    over_limit: Option<OverheadExceeded>,
+    overhead_exceeded: Option<OverheadExceeded>,
     course: CourseReader,
     reader: Reader,
 }
@@ -83,10 +83,10 @@ impl MachineWatch {
         };
         may_load().map_err(|why| refused(why.to_string()))?;
         let signals = Signals::listen();
-        let own_cpu_ns = process_cpu_ns();
         let mut observer = MachineObserver::open().map_err(refused)?;
         let psi = [Totals::of_machine(); 2];
         let begin_ns = monotonic_ns();
+        let own_cpu_ns = process_cpu_ns();
         let collector = Collector::new(begin_ns, &mut observer).map_err(unreadable)?;
         let mut reader = Reader::new();
         let counters = group.and_then(|group| group.counters(&mut reader));
@@ -99,8 +99,8 @@ impl MachineWatch {
             period_ends_ns: begin_ns + PERIOD_NS,
             psi,
             own_cpu_ns,
-            overhead: Overhead::begin(max_overhead),
-            over_limit: None,
+            overhead: Overhead::begin(max_overhead, begin_ns),
+            overhead_exceeded: None,
             course: CourseReader::begin(begin_ns, counters, &mut reader),
             reader,
         })
@@ -112,8 +112,8 @@ impl MachineWatch {
     }
 
     /// It takes more than it may, and should be ended.
-    pub fn over_limit(&self) -> Option<OverheadExceeded> {
-        self.over_limit
+    pub fn overhead_exceeded(&self) -> Option<OverheadExceeded> {
+        self.overhead_exceeded
     }
 
     /// Takes what happens until then (CLOCK_MONOTONIC) at most, and no longer than until `input` can be read. True: somebody asks us to
@@ -130,7 +130,7 @@ impl MachineWatch {
             self.course.step(now_ns, None, &mut self.reader);
             self.collector.mark(&mut self.observer).map_err(unreadable)?;
         }
-        self.over_limit = self.over_limit.or(self.overhead.step(now_ns, &self.observer));
+        self.overhead_exceeded = self.overhead_exceeded.or(self.overhead.step(now_ns, &self.observer));
         let deadlines = [self.period_ends_ns, self.course.deadline_ns(), self.overhead.deadline_ns()];
         let until_ns = deadlines.into_iter().fold(until_ns.min(now_ns + TURN_NS), u64::min);
         let interrupted = turn(&mut self.observer, self.signals.as_ref(), input, until_ns);
@@ -138,9 +138,9 @@ impl MachineWatch {
         Ok(interrupted)
     }
 
-    /// This process will stop for a while.
+    /// This process will stop for a while, or did until now.
     pub fn pause(&mut self) {
-        self.overhead.pause();
+        self.overhead.pause(monotonic_ns());
     }
 
     /// What happened since the last time, or since the beginning. Intervals sum to the whole: a wait or request over the end of one has its
@@ -163,7 +163,7 @@ impl MachineWatch {
         let (observer, unknown) = self.overhead.take_interval();
         profile.cost.observer = observer;
         profile.cost.observer_unknown = unknown;
-        profile.over_limit = self.over_limit;
+        profile.overhead_exceeded = self.overhead_exceeded;
         Ok(profile)
     }
 

@@ -74,7 +74,7 @@ impl Live {
                 self.show(profile);
                 is_stale = true;
             }
-            if now_ns >= end_ns || self.watch.over_limit().is_some() {
+            if now_ns >= end_ns || self.watch.overhead_exceeded().is_some() {
                 return Ok(());
             }
             if is_stale || screen.has_resized() {
@@ -97,6 +97,7 @@ impl Live {
                     Action::Suspend => {
                         self.watch.pause();
                         screen.suspend()?;
+                        self.watch.pause();
                         // Nobody took what the observer told meanwhile: that is no account.
                         self.next_interval()?;
                         self.accounts.skip();
@@ -137,7 +138,7 @@ impl Live {
             }
         };
         let watched_ns = Some(monotonic_ns().saturating_sub(self.begin_ns));
-        let record = record.over_limit(self.watch.over_limit());
+        let record = record.overhead_exceeded(self.watch.overhead_exceeded());
         Ok(WholeMachineRecord { watched_ns, ..record }.with_course(self.watch.finish()))
     }
 }

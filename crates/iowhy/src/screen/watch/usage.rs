@@ -97,11 +97,11 @@ pub(super) fn parts(record: &WatchRecord) -> Vec<Part> {
     })]
 }
 
-/// Requests through io_uring: `300 read of 4.7 MiB, 130 us each; 300 recv; 300 timeout`.
+/// Requests through io_uring: `300 read, 1.2 MiB in all, 130 us each; 300 recv; 300 timeout`.
 fn rings(record: &WatchRecord) -> String {
     let of = |ring: &RingRecord| {
         let each = ring.mean_s.map(|s| format!(", {} each", seconds(s))).unwrap_or_default();
-        let moved = ring.bytes.map(|n| format!(" of {}", bytes(n))).unwrap_or_default();
+        let moved = ring.bytes.map(|n| format!(", {} in all", bytes(n))).unwrap_or_default();
         format!("{} {}{moved}{each}", units::count(ring.requests), ring.operation)
     };
     record.io.rings.iter().take(MAX_RING_OPERATIONS).map(of).collect::<Vec<_>>().join("; ")

@@ -59,12 +59,13 @@ pub(crate) fn title(record: &WholeMachineRecord) -> String {
 /// The time that is told of.
 fn about(record: &WholeMachineRecord) -> String {
     let time = seconds(record.profile.wall_ns as f64);
-    match (record.watched_ns, record.profile.interrupted) {
-        (Some(watched_ns), _) => format!("{time}, the last shown of {}", seconds(watched_ns as f64)),
-        (None, true) => format!("{time}, interrupted"),
-        (None, false) if record.profile.over_limit.is_some() => format!("{time}, ended by --max-overhead"),
-        (None, false) => time,
-    }
+    let time = match record.watched_ns {
+        Some(watched_ns) => format!("{time}, the last shown of {}", seconds(watched_ns as f64)),
+        None if record.profile.interrupted => format!("{time}, interrupted"),
+        None => time,
+    };
+    let exceeded = record.profile.overhead_exceeded.map_or("", |_| ", ended by --max-overhead");
+    time + exceeded
 }
 
 fn section(title: &str, table: Table) -> Option<Section> {

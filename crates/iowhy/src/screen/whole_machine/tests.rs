@@ -202,23 +202,41 @@ fn what_watching_cost_is_counted_or_sampled_or_not_known() {
         TimedShare { share: 0.012, interval: Some([0.0066, 0.0177]), samples: 6, sample_ns: 20_000_000 };
     assert_eq!(
         told(Some(sampled), None),
-        "7 waits told; of all CPU time 0.50 % in iowhy and 1.20 % in its programs in the kernel (95 % within 0.66 % and \
+        "7 waits told; of all CPU time 0.50 % in iowhy and 1.20 % in its programs in the kernel (95 % interval 0.66 % to \
          1.77 %, 6 samples of 20.0 ms)"
     );
     let one = TimedShare { interval: None, samples: 1, ..sampled };
     assert!(told(Some(one), None).ends_with("1.20 % in its programs in the kernel (1 sample of 20.0 ms)"));
-    let short = "what its programs in the kernel took is not known (no sample was taken in so short a time)";
+    let short = "what its programs in the kernel took is not known (no sample ended in this time)";
     assert!(told(None, None).ends_with(short));
     assert!(told(None, Some("Operation not permitted")).ends_with("is not known (Operation not permitted)"));
 }
 
 #[test]
 fn a_watch_that_ended_itself_says_so_first() {
-    let over = OverheadExceeded { share: 0.0712, limit: 0.05 };
-    let record = record(MachineProfile { over_limit: Some(over), ..profile(Vec::new()) });
+    let exceeded =
+        OverheadExceeded { own_share: 0.021, observer_share: Some(0.0512), samples: 3, limit: 0.07 };
+    let profile = MachineProfile { overhead_exceeded: Some(exceeded), ..profile(Vec::new()) };
+    let record = record(profile);
     assert!(about(&record).ends_with(", ended by --max-overhead"), "{}", about(&record));
     let [warning] = &record.warnings[..] else { panic!("{:?}", record.warnings) };
-    assert!(warning.message.contains("took 7.12 % of all CPU time, more than the 5 % of"), "{warning:?}");
-    // `--live` adds it to the account that it showed last, once.
-    assert_eq!(record.clone().over_limit(Some(over)), record);
+    let told =
+        "2.10 % were in iowhy and 5.12 % in its programs in the kernel (3 samples), more than the 7 % of";
+    assert!(warning.message.contains(told), "{warning:?}");
+    let unknown = OverheadExceeded { observer_share: None, samples: 0, ..exceeded };
+    // `--live` learns of it after the account that it showed last, or has it there already.
+    let live = |record: WholeMachineRecord| {
+        let live = WholeMachineRecord { watched_ns: Some(9_000_000_000), ..record };
+        live.overhead_exceeded(Some(unknown))
+    };
+    assert_eq!(live(record.clone()).warnings, record.warnings);
+    let learnt = live(busy());
+    assert!(
+        about(&learnt).ends_with("the last shown of 9.00 s, ended by --max-overhead"),
+        "{}",
+        about(&learnt)
+    );
+    let message = &learnt.warnings.last().expect("a warning").message;
+    assert!(message.contains("an unknown part in its programs in the kernel, more than"), "{message}");
+    assert_eq!(learnt.profile.overhead_exceeded, Some(unknown));
 }

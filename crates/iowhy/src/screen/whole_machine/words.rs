@@ -136,11 +136,11 @@ fn hundredths(share: f64) -> String {
 /// What the observer's programs took, or why that is not known.
 fn in_kernel(cost: &Cost) -> String {
     let Some(TimedShare { share, interval, samples, sample_ns }) = cost.observer else {
-        let why = cost.observer_unknown.as_deref().unwrap_or("no sample was taken in so short a time");
+        let why = cost.observer_unknown.as_deref().unwrap_or("no sample ended in this time");
         return format!("what its programs in the kernel took is not known ({why})");
     };
     let range = interval
-        .map(|[low, high]| format!("95 % within {} and {}, ", hundredths(low), hundredths(high)))
+        .map(|[low, high]| format!("95 % interval {} to {}, ", hundredths(low), hundredths(high)))
         .unwrap_or_default();
     let samples = counted(samples, "sample", "samples");
     format!(
