@@ -56,10 +56,11 @@ fn an_output_that_fails_costs_no_other() {
     while !folder.exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // Until the output is open there: it holds the folder.
+    // Until the output is open there: the folder alone is not it, and without it nothing is measured.
     let holds = || {
         let open = std::fs::read_dir(format!("/proc/{}/fd", run.id())).into_iter().flatten().flatten();
-        open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|path| path == folder)
+        let mut open = open.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        open.any(|path| path.starts_with(&folder) && path != folder)
     };
     while !holds() {
         std::thread::sleep(std::time::Duration::from_millis(5));
